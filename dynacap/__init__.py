@@ -1,0 +1,1 @@
+"""dynacap: see README.md."""

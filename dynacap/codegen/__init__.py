@@ -1,0 +1,1 @@
+"""Generated entry code: what calls the graph and replays the side effects."""

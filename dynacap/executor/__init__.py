@@ -1,0 +1,1 @@
+"""Symbolic execution of a frame."""

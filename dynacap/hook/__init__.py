@@ -1,0 +1,1 @@
+"""The frame hook: runs our code in place of a Python frame."""

@@ -1,0 +1,1 @@
+"""One file per CPython: how its bytecode maps to canonical instructions."""

@@ -1,0 +1,1 @@
+"""Python versions of library functions written in C, inlined like user code."""

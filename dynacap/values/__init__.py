@@ -1,0 +1,1 @@
+"""Values during symbolic execution, and the data model over them."""

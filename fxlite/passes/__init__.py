@@ -1,0 +1,1 @@
+"""Graph passes: a valid graph in, a valid graph out."""
