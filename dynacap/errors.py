@@ -167,3 +167,11 @@ class InternalError(DynacapError):
 
 def _indent(text: str) -> str:
     return "\n".join("    " + line for line in text.splitlines())
+
+
+class UnsupportedPython(DynacapError):
+    """The bytecode of this Python is not known here; functions run as plain Python."""
+
+
+class ResumeError(DynacapError):
+    """No code can be made that goes on from this point; the frame runs as plain Python."""

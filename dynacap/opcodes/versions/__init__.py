@@ -1,1 +1,23 @@
-"""One file per CPython: how its bytecode maps to canonical instructions."""
+"""Chooses the bytecode description of the running Python. The only version test in Python code."""
+
+import importlib
+import sys
+from functools import cache
+
+from dynacap.errors import UnsupportedPython
+from dynacap.opcodes.versions.protocol import Version
+
+
+@cache
+def version(major: int = sys.version_info[0], minor: int = sys.version_info[1]) -> Version:
+    """Return the description of one Python's bytecode, by default that of the running one."""
+    name = f"py{major}{minor}"
+    try:
+        module = importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        raise UnsupportedPython(
+            f"dynacap does not know the bytecode of Python {major}.{minor} (no opcodes/versions/{name}.py);"
+            " functions run as they are"
+        ) from error
+    description: Version = module.VERSION
+    return description

@@ -1,0 +1,57 @@
+"""What one Python version tells about its bytecode."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+# One original instruction becomes these canonical (name, operand) pairs, in order.
+Pieces = tuple[tuple[str, Any], ...]
+
+
+class Context:
+    """What a decode rule may look at besides the operand."""
+
+    __slots__ = ("code", "kwnames", "localsplus", "nlocals")
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        self.nlocals = code.co_nlocals
+        self.kwnames: tuple[str, ...] = ()
+        self.localsplus = localsplus(code)
+
+
+Rule = Callable[[int, Context], Pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One Python version's bytecode.
+
+    `rules` decode an original instruction by opcode; `skipped` ones leave nothing behind; `prefixes`
+    belong to the instruction that follows; `backward` ones jump back. Whatever a table does not
+    mention keeps its own name, so that a new opcode needs a handler and nothing else.
+    """
+
+    rules: Mapping[int, Rule]
+    skipped: frozenset[int]
+    prefixes: frozenset[int]
+    backward: frozenset[int]
+    jumps: frozenset[int]
+    extended_arg: int
+    caches: Mapping[int, int]
+
+
+def localsplus(code: CodeType) -> list[int | None]:
+    """Return, for each slot of a frame, its index among the cells (cellvars, then freevars)."""
+    names = code.co_varnames
+    arguments = set(names)
+    slots: list[int | None] = [None] * len(names)
+    for index, name in enumerate(code.co_cellvars):
+        if name in arguments:
+            slots[names.index(name)] = index
+        else:
+            slots.append(index)
+    free = len(code.co_cellvars)
+    slots.extend(range(free, free + len(code.co_freevars)))
+    return slots
