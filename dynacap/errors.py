@@ -151,6 +151,14 @@ class BackendCompilerFailed(DynacapError):
         return "\n".join(lines)
 
 
+class GraphError(DynacapError):
+    """A graph is malformed, or was asked for a change that would make it so; shows the node."""
+
+
+class MetadataMismatch(DynacapError):
+    """An operation gave a tensor other than the graph says; names the node and the user's line."""
+
+
 class InvalidBackend(DynacapError):
     """No backend goes by the name that was asked for."""
 
