@@ -45,7 +45,13 @@ def extensions(mode: str) -> list[Extension]:
                     sources,
                     depends=headers,
                     optional=mode != "require",
-                    extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+                    extra_compile_args=[
+                        "-std=gnu11",
+                        "-O2",
+                        "-Wall",
+                        "-Wextra",
+                        "-Wno-unused-parameter",
+                    ]
                     if os.name == "posix"
                     else [],
                 )

@@ -38,7 +38,7 @@ _HOMES = {
     **dict.fromkeys(_ERRORS, "dynacap.errors"),
 }
 
-__all__ = ["config", *_HOMES]  # noqa: PLE0604
+__all__ = ["config", *_HOMES]
 
 
 def __getattr__(name: str) -> object:

@@ -91,7 +91,7 @@ CHANNELS = Kind(
 
 
 def _option(default: object, kind: Kind, doc: str) -> Any:
-    return field(default=default, metadata={"kind": kind, "doc": doc})  # type: ignore[arg-type]
+    return field(default=default, metadata={"kind": kind, "doc": doc})
 
 
 @dataclass(repr=False, eq=False)
