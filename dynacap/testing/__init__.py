@@ -1,0 +1,43 @@
+"""Differential tests: run a function as plain Python and compiled, and compare all that can be seen.
+
+The parts, in the order in which they are used:
+
+* `snapshot` turns any value into a plain description of itself (values, strides, aliasing);
+* `observe` runs a sequence of calls and notes what came out of each;
+* `difference` says how two descriptions differ;
+* `check` puts them together: `check_same`, `check_scenario` and the decorators for tests.
+"""
+
+from dynacap.testing.check import (
+    Mismatch,
+    Outcome,
+    check_same,
+    check_scenario,
+    compare,
+    program,
+    scenario,
+)
+from dynacap.testing.difference import Tolerance, differences
+from dynacap.testing.observe import Call, Scenario, call, observe
+from dynacap.testing.snapshot import Again, Branch, Leaf, Snapshot, snapshot
+
+__all__ = [
+    "Again",
+    "Branch",
+    "Call",
+    "Leaf",
+    "Mismatch",
+    "Outcome",
+    "Scenario",
+    "Snapshot",
+    "Tolerance",
+    "call",
+    "check_same",
+    "check_scenario",
+    "compare",
+    "differences",
+    "observe",
+    "program",
+    "scenario",
+    "snapshot",
+]

@@ -1,0 +1,347 @@
+"""Describe a value as it is now, so that two runs can be compared after the fact.
+
+A description is a tree of `Branch` and `Leaf`. An object that was met before becomes `Again`, which
+names the place where it was first met: that is how aliasing shows. Tensors and arrays also say which
+earlier one they share memory with.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+__all__ = ["Again", "Branch", "Leaf", "Node", "Snapshot", "snapshot"]
+
+# An address differs between two runs of one program and means nothing.
+ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
+# Module hooks are kept under numbers from a counter of the whole process.
+HOOK_TABLE = re.compile(r"^_.*hooks\w*$")
+# Owned by one side only, or a cache that no program can see the use of.
+HIDDEN_ATTRIBUTES = frozenset({"_compiled_call_impl", "__weakref__", "__orig_class__"})
+ITERATOR_TYPES: tuple[type, ...] = (
+    type(iter([])),
+    type(iter(())),
+    type(iter("a")),
+    type(iter(range(1))),
+    type(reversed([])),
+    enumerate,
+    zip,
+    map,
+    filter,
+)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value that is compared as a whole: a number, a text, a tensor's numbers."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Again:
+    """The object that was first met at `path`."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A value with parts; `kind` names its type, the keys of `parts` extend the path."""
+
+    kind: str
+    parts: dict[str, Node] = field(default_factory=dict)
+
+
+Node = Leaf | Again | Branch
+Describe = Callable[["Snapshot", Any, str], Node]
+
+
+class Snapshot:
+    """Describes values one after the other, remembering objects and memory already met."""
+
+    def __init__(self) -> None:
+        self.tensors: list[tuple[str, torch.Tensor]] = []
+        self._objects: dict[int, str] = {}
+        self._memory: dict[int, str] = {}
+        self._alive: list[object] = []  # ids stay unique only while the objects live
+
+    def describe(self, value: object, path: str) -> Node:
+        """Describe `value`, which stands at `path`."""
+        if isinstance(value, ATOMS):
+            return Leaf(value)
+        first = self._objects.get(id(value))
+        if first is not None and not isinstance(value, (tuple, frozenset)):
+            return Again(first)
+        self._objects[id(value)] = path
+        self._alive.append(value)
+        return find_describer(type(value))(self, value, path)
+
+    def memory_of(self, address: int, path: str) -> str:
+        """Where the memory at `address` was first met, or "own" when that is here."""
+        if address == 0:
+            return "none"
+        first = self._memory.setdefault(address, path)
+        return "own" if first == path else first
+
+    def parts(self, items: Iterable[tuple[str, object]], path: str) -> dict[str, Node]:
+        """Describe labelled parts of the value at `path`."""
+        return {label: self.describe(value, path + label) for label, value in items}
+
+
+def snapshot(**values: object) -> dict[str, Node]:
+    """Describe named values together: aliasing between them is seen."""
+    taken = Snapshot()
+    with deep_recursion():
+        return {name: taken.describe(value, name) for name, value in values.items()}
+
+
+@contextmanager
+def deep_recursion(limit: int = 20_000) -> Iterator[None]:
+    """Let nested data be walked by recursion, however little stack the program was given."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, limit))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def without_addresses(text: str) -> str:
+    """`text` with memory addresses blanked."""
+    return ADDRESS.sub("0x...", text)
+
+
+ATOMS = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(...),
+    type(NotImplemented),
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
+
+
+def type_name(value: object) -> str:
+    return type(value).__qualname__
+
+
+def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
+    taken.tensors.append((path, value))
+    facts: dict[str, Node] = {
+        "dtype": Leaf(str(value.dtype)),
+        "shape": Leaf(tuple(value.shape)),
+        "device": Leaf(str(value.device)),
+        "layout": Leaf(str(value.layout)),
+        "requires_grad": Leaf(value.requires_grad),
+        "is_leaf": Leaf(value.is_leaf),
+    }
+    if value.layout is torch.strided and value.device.type != "meta":
+        facts |= strided_facts(taken, value, path)
+    elif value.device.type != "meta":
+        facts["numbers"] = Leaf(value.detach().to_dense().clone())
+    extra = vars(value) if type(value).__dictoffset__ else {}
+    facts |= taken.parts(((f".{k}", v) for k, v in extra.items()), path)
+    return Branch(type_name(value), facts)
+
+
+def strided_facts(taken: Snapshot, value: torch.Tensor, path: str) -> dict[str, Node]:
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+        raw = value.detach()
+        memory = taken.memory_of(raw.untyped_storage().data_ptr(), path)
+        numbers = raw.resolve_conj().resolve_neg().clone()
+    return {
+        "stride": Leaf(value.stride()),
+        "offset": Leaf(value.storage_offset()),
+        "shares memory with": Leaf(memory),
+        "conj": Leaf(value.is_conj()),
+        "neg": Leaf(value.is_neg()),
+        "numbers": Leaf(numbers),
+    }
+
+
+def array(taken: Snapshot, value: np.ndarray[Any, Any], path: str) -> Node:
+    owner: object = value
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    address = owner.ctypes.data if isinstance(owner, np.ndarray) else value.ctypes.data
+    numbers: Node = Leaf(value.copy())
+    if value.dtype == object:
+        numbers = Branch("objects", taken.parts(numbered(value.ravel().tolist()), path))
+    return Branch(
+        type_name(value),
+        {
+            "dtype": Leaf(str(value.dtype)),
+            "shape": Leaf(value.shape),
+            "stride": Leaf(value.strides),
+            "shares memory with": Leaf(taken.memory_of(address, path)),
+            "writeable": Leaf(value.flags.writeable),
+            "numbers": numbers,
+        },
+    )
+
+
+def array_scalar(taken: Snapshot, value: np.generic, path: str) -> Node:
+    return Branch(type_name(value), {"value": Leaf(value.item())})
+
+
+def numbered(values: Iterable[object]) -> Iterator[tuple[str, object]]:
+    return ((f"[{index}]", value) for index, value in enumerate(values))
+
+
+def sequence(taken: Snapshot, value: Iterable[object], path: str) -> Node:
+    items = value
+    if isinstance(value, (list, tuple, collections.deque)):
+        # A subclass may have an __iter__ of its own, which is the program's business.
+        items = [
+            type_base(value).__getitem__(value, i) for i in range(type_base(value).__len__(value))
+        ]
+    return with_attributes(taken, value, path, taken.parts(numbered(items), path))
+
+
+def type_base(value: object) -> Any:
+    return next(base for base in (list, tuple, collections.deque) if isinstance(value, base))
+
+
+def unordered(taken: Snapshot, value: Iterable[object], path: str) -> Node:
+    inside = sorted(value, key=lambda item: (type_name(item), without_addresses(repr(item))))
+    return with_attributes(taken, value, path, taken.parts(numbered(inside), path))
+
+
+def mapping(taken: Snapshot, value: dict[Any, Any], path: str) -> Node:
+    pairs = list(dict.items(value))
+    keys = Branch("keys", taken.parts(numbered(key for key, _ in pairs), path + ".keys"))
+    named = ((f"[{key_text(key)}]", item) for key, item in pairs)
+    return with_attributes(taken, value, path, {"keys": keys, **taken.parts(named, path)})
+
+
+def key_text(key: object) -> str:
+    return without_addresses(repr(key)) if isinstance(key, ATOMS) else f"<{type_name(key)}>"
+
+
+def with_attributes(taken: Snapshot, value: object, path: str, parts: dict[str, Node]) -> Branch:
+    """The parts, and the instance attributes that a subclass may have."""
+    own = attributes(value) if not isinstance(value, collections.defaultdict) else []
+    return Branch(type_name(value), parts | taken.parts(own, path))
+
+
+def attributes(value: object) -> list[tuple[str, object]]:
+    """Instance attributes, from `__dict__` and from slots."""
+    found: dict[str, object] = {}
+    for owner in reversed(type(value).__mro__):
+        for name, member in vars(owner).items():
+            if isinstance(member, types.MemberDescriptorType) and owner.__module__ != "builtins":
+                try:
+                    found[name] = member.__get__(value, owner)
+                except AttributeError:
+                    continue
+    found.update(getattr(value, "__dict__", {}))
+    return [(f".{name}", item) for name, item in found.items() if name not in HIDDEN_ATTRIBUTES]
+
+
+def exception(taken: Snapshot, value: BaseException, path: str) -> Node:
+    parts = {
+        "text": Leaf(without_addresses(str(value))),
+        "suppress_context": Leaf(value.__suppress_context__),
+    }
+    linked = [
+        (".args", value.args),
+        (".__cause__", value.__cause__),
+        (".__context__", value.__context__),
+    ]
+    return Branch(type_name(value), parts | taken.parts([*linked, *attributes(value)], path))
+
+
+def function(taken: Snapshot, value: types.FunctionType, path: str) -> Node:
+    cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+    inside: list[tuple[str, object]] = [(f".<{name}>", cell) for name, cell in cells]
+    inside += [(".__defaults__", value.__defaults__), (".__kwdefaults__", value.__kwdefaults__)]
+    inside += [(f".{k}", v) for k, v in vars(value).items() if k != "__wrapped__"]
+    return Branch(f"function {value.__qualname__}", taken.parts(inside, path))
+
+
+def cell(taken: Snapshot, value: types.CellType, path: str) -> Node:
+    try:
+        return Branch("cell", taken.parts([("", value.cell_contents)], path))
+    except ValueError:
+        return Branch("empty cell")
+
+
+def method(taken: Snapshot, value: types.MethodType, path: str) -> Node:
+    inside = [(".__self__", value.__self__), (".__func__", value.__func__)]
+    return Branch("method", taken.parts(inside, path))
+
+
+def named(taken: Snapshot, value: Any, path: str) -> Node:
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "?")
+    return Leaf(f"{type_name(value)} {name}")
+
+
+def generator(taken: Snapshot, value: types.GeneratorType[Any, Any, Any], path: str) -> Node:
+    return Branch("generator", {"name": Leaf(value.__name__), "over": Leaf(value.gi_frame is None)})
+
+
+def iterator(taken: Snapshot, value: Any, path: str) -> Node:
+    """Iterators of the language tell where they stand through `__reduce__`, without moving."""
+    return Branch(type_name(value), taken.parts(numbered(value.__reduce__()[1:]), path))
+
+
+def module(taken: Snapshot, value: torch.nn.Module, path: str) -> Node:
+    inside = [
+        (
+            name,
+            list(item.values()) if HOOK_TABLE.match(name[1:]) and isinstance(item, dict) else item,
+        )
+        for name, item in attributes(value)
+    ]
+    return Branch(type_name(value), taken.parts(inside, path))
+
+
+def instance(taken: Snapshot, value: object, path: str) -> Node:
+    return Branch(type_name(value), taken.parts(attributes(value), path))
+
+
+DESCRIBERS: dict[type, Describe] = {
+    torch.Tensor: tensor,
+    np.ndarray: array,
+    np.generic: array_scalar,
+    list: sequence,
+    tuple: sequence,
+    collections.deque: sequence,
+    range: sequence,
+    set: unordered,
+    frozenset: unordered,
+    dict: mapping,
+    BaseException: exception,
+    types.FunctionType: function,
+    types.CellType: cell,
+    types.MethodType: method,
+    types.BuiltinFunctionType: named,
+    types.ModuleType: named,
+    type: named,
+    types.GeneratorType: generator,
+    torch.nn.Module: module,
+    object: instance,
+    **dict.fromkeys(ITERATOR_TYPES, iterator),
+}
+
+
+def find_describer(kind: type) -> Describe:
+    """The describer of the nearest base class that has one."""
+    return next(DESCRIBERS[base] for base in kind.__mro__ if base in DESCRIBERS)
