@@ -64,6 +64,9 @@ def _accept_channels(value: object) -> tuple[str, ...]:
         value = value.split(",")
     if not isinstance(value, Iterable):
         raise TypeError
+    value = list(value)
+    if not all(isinstance(name, str) for name in value):
+        raise TypeError
     names = dict.fromkeys(name.strip() for name in value if name.strip())
     if "all" in names:
         return LOG_CHANNELS

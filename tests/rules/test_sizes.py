@@ -1,0 +1,69 @@
+"""Files and functions stay small enough to read; no file is a drawer for what has no place."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE_FOLDERS = ("dynacap", "guards", "fxlite", "backends")
+FILES = [
+    path
+    for folder in (*SOURCE_FOLDERS, "tests", "examples", "benchmarks")
+    for pattern in ("*.py", "*.c", "*.h")
+    for path in sorted((ROOT / folder).rglob(pattern))
+]
+PYTHON = [path for path in FILES if path.suffix == ".py"]
+MAX_FILE = 700
+MAX_FUNCTION = 80
+DRAWERS = re.compile(r"^_?(utils?|helpers?|common|misc)$")
+FunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_file_is_short(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= MAX_FILE, f"{lines} lines: split it by the questions that it answers"
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=name_of)
+def test_functions_are_short(path: Path) -> None:
+    long = [
+        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, FunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION
+    ]
+    assert not long, ", ".join(long)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_file_is_named_for_its_subject(path: Path) -> None:
+    assert not DRAWERS.match(path.stem), "name the file for the one question that it answers"
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in PYTHON if p.relative_to(ROOT).parts[0] in SOURCE_FOLDERS], ids=name_of
+)
+def test_docstrings(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree), "the module says in a sentence what it owns"
+    bare = [
+        node.name
+        for node in tree.body
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and not node.name.startswith("_")
+        and not ast.get_docstring(node)
+    ]
+    assert not bare, f"no docstring: {', '.join(bare)}"
+
+
+def test_capture_engine_stays_readable() -> None:
+    lines = sum(len(path.read_text().splitlines()) for path in (ROOT / "dynacap").rglob("*.py"))
+    assert lines < 15_000, f"the capture engine has {lines} lines; DESIGN promises under 15,000"
