@@ -1,0 +1,168 @@
+"""What every symbolic value answers: its Python type, its source, and its constant, if it has one.
+
+A value stands for one Python object.  Identity of values is identity of objects: two objects that
+are the same in eager are the same value here.  How a value behaves is not its own business: the
+data model (:mod:`dynacap.values.data_model`) is written once, over the real Python types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from dynacap.guards.source import Source
+
+
+class NotConstant(Exception):
+    """A value was asked for its constant and has none."""
+
+
+class UserRaise(Exception):
+    """The traced program raised; ``exc`` is the symbolic exception."""
+
+    def __init__(self, exc: Value) -> None:
+        super().__init__(exc)
+        self.exc = exc
+
+
+class Sentinel:
+    """A mark that is no value of the program: NULL on the stack, a deleted entry."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+NULL: Final = Sentinel("NULL")
+DELETED: Final = Sentinel("DELETED")
+MISSING: Final = Sentinel("MISSING")
+
+
+class Value:
+    """One Python object as the executor sees it.
+
+    ``source`` says where it came from, or is None if capture made it or it is held by the entry.
+    """
+
+    __slots__ = ("source",)
+    source: Source | None
+
+    def __init__(self, source: Source | None = None) -> None:
+        self.source = source
+
+    @property
+    def cls(self) -> type:
+        """The exact Python type of the object."""
+        raise NotImplementedError(type(self).__name__)
+
+    def constant(self) -> Any:
+        """The object itself where it is known and immutable, or NotConstant."""
+        raise NotConstant(self)
+
+    def known(self) -> Any:
+        """The very object, where its identity is known to capture, or NotConstant."""
+        raise NotConstant(self)
+
+    def describe(self) -> str:
+        """A few words for messages."""
+        return self.cls.__name__
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.describe()}>"
+
+
+class Const(Value):
+    """An immutable object known by value: a number, text, None, a dtype, a range."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.source = source
+        self.value = value
+
+    @property
+    def cls(self) -> type:
+        return type(self.value)
+
+    def constant(self) -> Any:
+        return self.value
+
+    def known(self) -> Any:
+        return self.value
+
+    def describe(self) -> str:
+        return _short_repr(self.value)
+
+
+class Known(Value):
+    """An object known by identity: a class, a module, a function written in C, an enum member.
+
+    Its attributes are read from the real object, under guards if it came from outside.
+    """
+
+    __slots__ = ("attrs", "value")
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.source = source
+        self.value = value
+        self.attrs: Value | None = None  # the mirror of its ``__dict__``, once touched
+
+    @property
+    def cls(self) -> type:
+        return type(self.value)
+
+    def constant(self) -> Any:
+        return self.value
+
+    def known(self) -> Any:
+        return self.value
+
+    def describe(self) -> str:
+        name = getattr(self.value, "__qualname__", None) or getattr(self.value, "__name__", None)
+        return str(name) if name else _short_repr(self.value)
+
+
+class Lazy(Value):
+    """An object from outside that nothing has looked at yet; it costs no guard until then."""
+
+    __slots__ = ("real",)
+
+    def __init__(self, real: Any, source: Source | None) -> None:
+        self.source = source
+        self.real = real
+
+    @property
+    def cls(self) -> type:
+        raise AssertionError("a lazy value must be forced before it is used")
+
+
+def constant_or(value: Value, default: Any) -> Any:
+    """The constant of a value, or ``default``."""
+    try:
+        return value.constant()
+    except NotConstant:
+        return default
+
+
+def is_const(value: Value) -> bool:
+    """Whether the value is an immutable object known to capture."""
+    try:
+        value.constant()
+    except NotConstant:
+        return False
+    return True
+
+
+def _short_repr(obj: object) -> str:
+    try:
+        text = repr(obj)
+    except Exception:
+        text = object.__repr__(obj)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+Handler = Callable[..., Value]

@@ -1,0 +1,230 @@
+"""Containers: tuples, lists, dicts, sets, deques and slices, made inside or mirrored lazily.
+
+A mirror reads an element of the outside object when it is first asked for, under one guard, and
+keeps writes to itself; the side-effect log replays them.  Subclasses of the built-in containers
+share the storage classes here; ``attrs`` then mirrors their ``__dict__``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dynacap.guards.source import Source
+from dynacap.values.base import DELETED, Lazy, NotConstant, Sentinel, Value
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+Key = Any  # a hashable that equals another exactly when the Python objects do
+
+
+class Stored(Value):
+    """An object with storage of a built-in type, perhaps of a subclass, perhaps from outside."""
+
+    __slots__ = ("attrs", "real", "type_")
+
+    def __init__(self, type_: type, real: Any = None, source: Source | None = None) -> None:
+        self.source = source
+        self.type_ = type_
+        self.real = real
+        self.attrs: DictValue | None = None
+
+    @property
+    def cls(self) -> type:
+        return self.type_
+
+
+class TupleValue(Stored):
+    """A tuple or an instance of a subclass (named tuples, torch.Size, torch's return types)."""
+
+    __slots__ = ("items",)
+
+    def __init__(
+        self,
+        items: list[Value],
+        type_: type = tuple,
+        real: Any = None,
+        source: Source | None = None,
+    ) -> None:
+        super().__init__(type_, real, source)
+        self.items = items
+
+    def constant(self) -> Any:
+        if self.type_ is not tuple and self.attrs is not None:
+            raise NotConstant(self)
+        if self.real is not None and self.source is None:
+            return self.real
+        items = [_constant_item(item) for item in self.items]
+        return tuple(items) if self.type_ is tuple else _as_subclass(self, items)
+
+    def known(self) -> Any:
+        raise NotConstant(self)
+
+
+class ListValue(Stored):
+    """A list or a deque: ``items`` is what it holds now."""
+
+    __slots__ = ("items", "maxlen")
+
+    def __init__(
+        self,
+        items: list[Value],
+        type_: type = list,
+        real: Any = None,
+        source: Source | None = None,
+        maxlen: int | None = None,
+    ) -> None:
+        super().__init__(type_, real, source)
+        self.items = items
+        self.maxlen = maxlen
+
+
+class SliceValue(Stored):
+    """A slice whose bounds are not all constants."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Value, Value, Value]) -> None:
+        super().__init__(slice)
+        self.parts = parts
+
+    def constant(self) -> Any:
+        return slice(*(part.constant() for part in self.parts))
+
+
+class SetValue(Stored):
+    """A set or frozenset; ``items`` maps keys to the elements, in insertion order."""
+
+    __slots__ = ("items",)
+
+    def __init__(
+        self,
+        items: dict[Key, Value],
+        type_: type = set,
+        real: Any = None,
+        source: Source | None = None,
+    ) -> None:
+        super().__init__(type_, real, source)
+        self.items = items
+
+    def constant(self) -> Any:
+        if self.type_ is not frozenset:
+            raise NotConstant(self)
+        return frozenset(_constant_item(item) for item in self.items.values())
+
+
+class DictValue(Stored):
+    """A dict, or an instance's ``__dict__``, or a function's globals.
+
+    ``over`` holds what was read or written here; keys in ``fresh`` stand behind the outside
+    dict's own, in insertion order; ``dirty`` are the keys to replay.  ``owner`` is the object
+    whose ``__dict__`` this is.  ``keys_guarded`` is set once the outside keys are guarded.
+    """
+
+    __slots__ = ("default", "dirty", "fresh", "keys_guarded", "keyvals", "over", "owner")
+
+    def __init__(self, type_: type = dict, real: Any = None, source: Source | None = None) -> None:
+        super().__init__(type_, real, source)
+        self.over: dict[Key, Value | Sentinel] = {}
+        self.fresh: dict[Key, None] = {}
+        self.dirty: dict[Key, None] = {}
+        self.keyvals: dict[Key, Value] = {}
+        self.owner: Value | None = None
+        self.keys_guarded = False
+        self.default: Value | None = None  # the factory of a defaultdict
+
+    def get(self, t: Tracer, key: Key) -> Value | None:
+        """The value under a key, or None; guards what it learns of an outside dict."""
+        found = self.over.get(key)
+        if found is not None:
+            if type(found) is Lazy:
+                found = self.over[key] = t.force(found)
+            return None if found is DELETED else found  # type: ignore[return-value]
+        if self.real is None:
+            return None
+        return t.read_outside_dict(self, key)
+
+    def set(self, t: Tracer, key: Key, keyval: Value, value: Value) -> None:
+        """Store a value; the outside dict sees it when the side effects are replayed."""
+        present = self.over.get(key)
+        if present is None and self.real is not None:
+            present = self.get(t, key)
+        if present is None or present is DELETED:
+            self.fresh[key] = None
+            self.keyvals[key] = keyval
+        self.over[key] = value
+        if self.real is not None:
+            self.dirty[key] = None
+        t.touch(self)
+
+    def delete(self, t: Tracer, key: Key) -> bool:
+        """Remove a key; False if it was not there."""
+        if self.get(t, key) is None:
+            return False
+        self.fresh.pop(key, None)
+        if self.real is None:
+            del self.over[key]
+            self.keyvals.pop(key, None)
+        else:
+            self.over[key] = DELETED
+            self.dirty[key] = None
+        t.touch(self)
+        return True
+
+    def keys(self, t: Tracer) -> list[Key]:
+        """The keys now, in order; guards an outside dict's keys."""
+        if self.real is None:
+            return list(self.fresh)
+        outside = t.outside_keys(self)
+        over, fresh = self.over, self.fresh
+        kept = [k for k in outside if k not in fresh and over.get(k) is not DELETED]
+        return kept + list(fresh)
+
+    def key_value(self, t: Tracer, key: Key) -> Value:
+        """The key as a value."""
+        found = self.keyvals.get(key)
+        if found is None:
+            found = self.keyvals[key] = t.outside_key_value(self, key)
+        return found
+
+    def values(self, t: Tracer) -> list[Value]:
+        """The values in order."""
+        return [self._present(t, key) for key in self.keys(t)]
+
+    def items(self, t: Tracer) -> list[tuple[Value, Value]]:
+        """Pairs of key and value in order."""
+        return [(self.key_value(t, key), self._present(t, key)) for key in self.keys(t)]
+
+    def _present(self, t: Tracer, key: Key) -> Value:
+        value = self.get(t, key)
+        assert value is not None
+        return value
+
+    def clear(self, t: Tracer) -> None:
+        """Remove everything."""
+        for key in self.keys(t):
+            self.delete(t, key)
+
+
+def fresh_dict(t: Tracer, items: Iterable[tuple[Value, Value]], type_: type = dict) -> DictValue:
+    """A dict made inside."""
+    made = DictValue(type_)
+    for key, value in items:
+        made.set(t, t.key_of(key), key, value)
+    return made
+
+
+def _constant_item(item: Value) -> Any:
+    if type(item) is Lazy:
+        raise NotConstant(item)
+    return item.constant()
+
+
+def _as_subclass(value: TupleValue, items: list[Any]) -> Any:
+    if value.type_.__new__ is tuple.__new__ or hasattr(value.type_, "_fields"):
+        return tuple.__new__(value.type_, items)
+    try:
+        return value.type_(items)
+    except TypeError:
+        raise NotConstant(value) from None

@@ -1,0 +1,426 @@
+"""Attribute access: ``object.__getattribute__``, ``type.__getattribute__`` and descriptors.
+
+Source: the language reference, "Implementing Descriptors" and "Invoking Descriptors".
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import TYPE_CHECKING, Any
+
+from dynacap.guards.source import Attr, InstanceDict
+from dynacap.values.base import DELETED, MISSING, Const, Known, UserRaise, Value
+from dynacap.values.container import DictValue
+from dynacap.values.data_model.calls import call_special, call_value
+from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.natives import find_native
+from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue, SuperValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+_C_METHODS = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
+_C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_GENERIC_GETATTRIBUTE = {
+    id(cls.__getattribute__)
+    for cls in (object, types.ModuleType, types.FunctionType, type(len), types.MethodType)
+}
+_TYPE_FIELDS = frozenset(
+    {"__name__", "__qualname__", "__module__", "__doc__", "__mro__", "__bases__", "__base__",
+     "__flags__", "__abstractmethods__", "__annotations__", "__text_signature__"}
+)
+
+
+def get_attribute(t: Tracer, obj: Value, name: str) -> Value:
+    """``getattr(obj, name)``; raises AttributeError in the traced program if there is none."""
+    found = find_attribute(t, obj, name)
+    if found is None:
+        _no_attribute(t, obj, name)
+    return found
+
+
+def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
+    """``getattr(obj, name)``, or None where Python would raise its own AttributeError."""
+    if type(obj) is Known and isinstance(obj.value, type):
+        return _type_attribute(t, obj, name)
+    if type(obj) is SuperValue:
+        return _super_attribute(t, obj, name)
+    cls = obj.cls
+    getter = t.lookup(cls, "__getattribute__")
+    if id(getter) in _GENERIC_GETATTRIBUTE or not isinstance(getter, types.FunctionType):
+        found = generic_attribute(t, obj, name)
+    else:
+        found = _getattribute_function(t, obj, name)
+    if found is None and t.lookup(cls, "__getattr__") is not MISSING:
+        return call_special(t, obj, "__getattr__", [Const(name)])
+    if found is None and isinstance(obj, Known) and isinstance(obj.value, types.ModuleType):
+        return _module_getattr(t, obj, name)
+    return found
+
+
+def _getattribute_function(t: Tracer, obj: Value, name: str) -> Value | None:
+    try:
+        return call_special(t, obj, "__getattribute__", [Const(name)])
+    except UserRaise as raised:
+        if t.lookup(obj.cls, "__getattr__") is MISSING or not _is_attribute_error(raised.exc):
+            raise
+        return None
+
+
+def _is_attribute_error(exc: Value) -> bool:
+    return issubclass(exc.cls, AttributeError)
+
+
+def generic_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
+    """``object.__getattribute__``: data descriptor, instance dict, other descriptor, class."""
+    cls = obj.cls
+    raw = t.lookup(cls, name)
+    if raw is not MISSING and _is_data_descriptor(t, raw):
+        return bind(t, raw, t.class_attribute(cls, name), obj, cls)
+    attrs = instance_dict(t, obj)
+    if attrs is not None:
+        found = attrs.get(t, name)
+        if found is not None:
+            return found
+    if raw is MISSING:
+        return None
+    return bind(t, raw, t.class_attribute(cls, name), obj, cls)
+
+
+def bind(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value | None:
+    """What ``__get__`` of a raw class attribute gives for ``obj`` (None: for the class itself)."""
+    if isinstance(value, FunctionValue):
+        return value if obj is None else BoundMethod(value, obj)
+    binder = _BINDERS.get(type(raw))
+    if binder is not None:
+        return binder(t, raw, value, obj, cls)
+    if type(value) is PropertyValue:
+        return _bind_made(t, value, obj, cls)
+    if t.lookup(type(raw), "__get__") is MISSING:
+        return value
+    owner = t.class_value(cls)
+    return call_special(t, value, "__get__", [obj if obj is not None else Const(None), owner])
+
+
+def _bind_made(t: Tracer, made: PropertyValue, obj: Value | None, cls: type) -> Value:
+    if made.type_ is staticmethod:
+        return made.parts[0]
+    if made.type_ is classmethod:
+        return BoundMethod(made.parts[0], t.class_value(cls))
+    return made if obj is None else call_value(t, made.parts[0], [obj])
+
+
+def _bind_property(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
+    if obj is None:
+        return value
+    if raw.fget is None:
+        t.raise_error(AttributeError, f"property of {cls.__name__!r} object has no getter")
+    return call_value(t, _part(t, raw.fget, value, "fget"), [obj])
+
+
+def _bind_staticmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
+    return _part(t, raw.__func__, value, "__func__")
+
+
+def _bind_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
+    owner = obj if obj is not None and isinstance(obj.cls, type) and type(obj) is Known and (
+        isinstance(obj.value, type)
+    ) else t.class_value(cls)
+    func = _part(t, raw.__func__, value, "__func__")
+    return BoundMethod(func, owner)
+
+
+def _bind_c_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
+    return t.wrap(raw.__get__(None, cls), None)
+
+
+def _bind_c_method(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
+    return value if obj is None else BoundMethod(value, obj)
+
+
+def _bind_builtin(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
+    return value
+
+
+def _bind_field(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value | None:
+    return value if obj is None else read_field(t, raw, obj)
+
+
+_BINDERS: dict[type, Any] = {
+    property: _bind_property,
+    staticmethod: _bind_staticmethod,
+    classmethod: _bind_classmethod,
+    types.ClassMethodDescriptorType: _bind_c_classmethod,
+    types.MethodDescriptorType: _bind_c_method,
+    types.WrapperDescriptorType: _bind_c_method,
+    types.BuiltinFunctionType: _bind_builtin,
+    types.GetSetDescriptorType: _bind_field,
+    types.MemberDescriptorType: _bind_field,
+}
+
+
+def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
+    """A C-level field of an object: a slot, or what a getset descriptor computes."""
+    handler = find_native(raw)
+    if handler is not None:
+        return handler(t, [obj], {})
+    if raw.__name__ == "__dict__":
+        return instance_dict(t, obj)
+    if raw.__name__ == "__class__":
+        return t.class_value(obj.cls)
+    tensor_field = t.tensors.read_field(t, raw, obj)
+    if tensor_field is not None:
+        return tensor_field  # type: ignore[no-any-return]
+    if isinstance(obj, ObjectValue) and raw.__name__ in obj.slots:
+        held = obj.slots[raw.__name__]
+        return None if held is DELETED else held  # type: ignore[return-value]
+    real = real_of(obj)
+    if real is None:
+        return None if isinstance(obj, ObjectValue) else t.graph_break(
+            "unsupported-field", f"{obj.cls.__name__}.{raw.__name__}"
+        )
+    return _read_real_field(t, raw, obj, real)
+
+
+def _read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
+    name = raw.__name__
+    try:
+        held = raw.__get__(real)
+    except AttributeError:
+        return t.graph_break("unset-slot", f"{obj.cls.__name__}.{name} is not set")
+    source = Attr(obj.source, name) if obj.source is not None else None
+    value = t.wrap(held, source)
+    if isinstance(obj, ObjectValue):
+        obj.slots[name] = value
+    return value
+
+
+def real_of(obj: Value) -> Any:
+    """The outside object that a value stands for, or None."""
+    if isinstance(obj, (Known, Const)):
+        return obj.value
+    return getattr(obj, "real", None)
+
+
+def instance_dict(t: Tracer, obj: Value) -> DictValue | None:
+    """The mirror of ``obj.__dict__``, or None if the object has none."""
+    attrs: DictValue | None = getattr(obj, "attrs", None)
+    if attrs is not None:
+        return attrs
+    if not _has_dict(obj):
+        return None
+    real = real_of(obj)
+    if real is None:
+        attrs = DictValue()
+    else:
+        source = InstanceDict(obj.source) if obj.source is not None else None
+        wrapped = t.wrap(object.__getattribute__(real, "__dict__"), source)
+        if not isinstance(wrapped, DictValue):
+            return None
+        attrs = wrapped
+    attrs.owner = obj
+    obj.attrs = attrs  # type: ignore[attr-defined]
+    return attrs
+
+
+def _has_dict(obj: Value) -> bool:
+    if not hasattr(obj, "attrs"):
+        return False
+    return obj.cls.__dictoffset__ != 0 and not isinstance(real_of(obj), type)
+
+
+def _part(t: Tracer, real: Any, owner: Value, name: str) -> Value:
+    return t.wrap(real, Attr(owner.source, name) if owner.source is not None else None)
+
+
+def _is_data_descriptor(t: Tracer, raw: Any) -> bool:
+    kind = type(raw)
+    if kind is types.FunctionType or kind in _C_METHODS:
+        return False
+    if kind is property or kind in _C_FIELDS:
+        return True
+    return t.lookup(kind, "__set__") is not MISSING or t.lookup(kind, "__delete__") is not MISSING
+
+
+def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
+    cls = obj.value
+    meta = type(cls)
+    if name == "__class__":
+        return t.class_value(meta)
+    if name == "__dict__":
+        return t.graph_break("class-dict", f"{cls.__name__}.__dict__ is read")
+    if isinstance(cls, enum.EnumType) and name in cls._member_map_:
+        return t.wrap(cls._member_map_[name], None)
+    meta_raw = t.lookup(meta, name)
+    if meta_raw is not MISSING and _is_data_descriptor(t, meta_raw):
+        if name in _TYPE_FIELDS or type(meta_raw) in _C_FIELDS:
+            source = Attr(obj.source, name) if obj.source is not None else None
+            return t.wrap(meta_raw.__get__(cls), source)
+        return bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
+    raw = t.lookup(cls, name)
+    if raw is not MISSING:
+        return bind(t, raw, t.class_attribute(cls, name), None, cls)
+    if meta_raw is not MISSING:
+        return bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
+    if t.lookup(meta, "__getattr__") is not MISSING:
+        return call_special(t, obj, "__getattr__", [Const(name)])
+    return None
+
+
+def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:
+    start = obj.start.known()
+    mro = obj.obj_type.__mro__
+    behind = mro[mro.index(start) + 1 :]
+    for base in behind:
+        if name in base.__dict__:
+            raw = base.__dict__[name]
+            value = t.class_attribute(base, name)
+            is_class = type(obj.obj) is Known and isinstance(obj.obj.value, type)
+            if is_class and not isinstance(raw, classmethod):
+                return bind(t, raw, value, None, obj.obj_type)
+            return bind(t, raw, value, obj.obj, obj.obj_type)
+        if base is not object:
+            t.lookup(base, name)
+    return None
+
+
+def _module_getattr(t: Tracer, obj: Known, name: str) -> Value | None:
+    attrs = instance_dict(t, obj)
+    assert attrs is not None
+    hook = attrs.get(t, "__getattr__")
+    return None if hook is None else call_value(t, hook, [Const(name)])
+
+
+def set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
+    """``setattr(obj, name, value)``."""
+    setter = t.lookup(obj.cls, "__setattr__")
+    if isinstance(setter, types.FunctionType):
+        call_special(t, obj, "__setattr__", [Const(name), value])
+    else:
+        generic_set_attribute(t, obj, name, value)
+
+
+def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
+    """``object.__setattr__``: a data descriptor, else the instance dict."""
+    if type(obj) is Known and isinstance(obj.value, type):
+        t.graph_break("class-attribute-write", f"{obj.value.__name__}.{name} is set")
+    raw = t.lookup(obj.cls, name)
+    if raw is not MISSING and _is_data_descriptor(t, raw):
+        _set_through(t, raw, obj, name, value)
+        return
+    if t.tensors.owns(obj):
+        t.tensors.set_attribute(t, obj, name, value)
+        return
+    attrs = instance_dict(t, obj)
+    if attrs is None:
+        t.raise_error(
+            AttributeError, f"{obj.cls.__name__!r} object has no attribute {name!r}"
+        )
+    attrs.set(t, name, Const(name), value)
+
+
+def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> None:
+    if type(raw) is property:
+        if raw.fset is None:
+            t.raise_error(
+                AttributeError,
+                f"property {name!r} of {obj.cls.__name__!r} object has no setter",
+            )
+        owner = t.class_attribute(obj.cls, name)
+        call_value(t, _part(t, raw.fset, owner, "fset"), [obj, value])
+    elif type(raw) in _C_FIELDS:
+        _set_field(t, raw, obj, value)
+    else:
+        descriptor = t.class_attribute(obj.cls, name)
+        call_special(t, descriptor, "__set__", [obj, value])
+
+
+def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:
+    name = raw.__name__
+    if isinstance(obj, ExceptionValue) and set_exception_field(t, obj, name, value):
+        return
+    if t.tensors.owns(obj):
+        t.tensors.set_attribute(t, obj, name, value)
+        return
+    if type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue):
+        obj.slots[name] = value
+        obj.dirty_slots[name] = None
+        t.touch(obj)
+        return
+    t.graph_break("unsupported-field", f"{obj.cls.__name__}.{name} is set")
+
+
+def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value) -> bool:
+    """Set ``__cause__``, ``__context__`` and their kin; False if the field is another."""
+    if name == "__cause__":
+        obj.cause, obj.suppress = value, True
+    elif name == "__context__":
+        obj.context = value
+    elif name == "__suppress_context__":
+        obj.suppress = bool(value.constant())
+    elif name != "__traceback__":
+        return False
+    if obj.real is not None:
+        t.graph_break("exception-write", f"{name} of an exception from outside is set")
+    return True
+
+
+def delete_attribute(t: Tracer, obj: Value, name: str) -> None:
+    """``delattr(obj, name)``."""
+    deleter = t.lookup(obj.cls, "__delattr__")
+    if isinstance(deleter, types.FunctionType):
+        call_special(t, obj, "__delattr__", [Const(name)])
+        return
+    generic_delete_attribute(t, obj, name)
+
+
+def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
+    """``object.__delattr__``."""
+    if isinstance(obj, Known) and isinstance(obj.value, type):
+        t.graph_break("class-attribute-write", f"{obj.value.__name__}.{name} is deleted")
+    raw = t.lookup(obj.cls, name)
+    if raw is not MISSING and _is_data_descriptor(t, raw):
+        _delete_through(t, raw, obj, name)
+        return
+    attrs = instance_dict(t, obj)
+    if attrs is None or not attrs.delete(t, name):
+        _no_attribute(t, obj, name)
+
+
+def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
+    if type(raw) is property:
+        if raw.fdel is None:
+            t.raise_error(
+                AttributeError,
+                f"property {name!r} of {obj.cls.__name__!r} object has no deleter",
+            )
+        owner = t.class_attribute(obj.cls, name)
+        call_value(t, _part(t, raw.fdel, owner, "fdel"), [obj])
+    elif type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue):
+        if read_field(t, raw, obj) is None:
+            t.raise_error(AttributeError, name)
+        obj.slots[name] = DELETED
+        obj.dirty_slots[name] = None
+        t.touch(obj)
+    elif type(raw) in _C_FIELDS:
+        t.graph_break("unsupported-field", f"{obj.cls.__name__}.{name} is deleted")
+    else:
+        call_special(t, t.class_attribute(obj.cls, name), "__delete__", [obj])
+
+
+def _no_attribute(t: Tracer, obj: Value, name: str) -> Any:
+    real = real_of(obj)
+    if isinstance(real, type):
+        text = f"type object {real.__name__!r} has no attribute {name!r}"
+    elif isinstance(real, types.ModuleType):
+        text = f"module {real.__name__!r} has no attribute {name!r}"
+    elif type(obj) is SuperValue:
+        text = f"'super' object has no attribute {name!r}"
+    else:
+        text = f"{obj.cls.__name__!r} object has no attribute {name!r}"
+    t.raise_error(AttributeError, text)
+

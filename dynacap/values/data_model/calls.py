@@ -1,0 +1,226 @@
+"""Calls: special methods, bound methods, callables, and the making of instances."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from dynacap.values.base import (
+    MISSING,
+    Const,
+    Known,
+    NotConstant,
+    Value,
+)
+from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
+from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.natives import find_native, find_polyfill, is_pure
+from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+Kwargs = dict[str, Value]
+
+
+def find_special(t: Tracer, obj: Value, name: str) -> Any:
+    """The raw special method of an object's type, or MISSING; the instance is not asked."""
+    return t.lookup(obj.cls, name)
+
+
+def call_special(t: Tracer, obj: Value, name: str, args: list[Value]) -> Value:
+    """``type(obj).name(obj, *args)``, as the interpreter calls special methods."""
+    cls = obj.cls
+    raw = t.lookup(cls, name)
+    if raw is MISSING:
+        t.raise_error(TypeError, f"{cls.__name__!r} object has no {name}")
+    if isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType)):
+        return call_c_function(t, raw, [obj, *args], {})
+    value = t.class_attribute(cls, name)
+    if isinstance(value, FunctionValue):
+        return t.call(value, [obj, *args], {})
+    if isinstance(raw, types.BuiltinFunctionType):
+        return call_c_function(t, raw, args, {})
+    bound = _bind_special(t, raw, value, obj, cls)
+    return t.call(bound, args, {})
+
+
+def _bind_special(t: Tracer, raw: Any, value: Value, obj: Value, cls: type) -> Value:
+    if isinstance(raw, staticmethod):
+        return t.wrap(raw.__func__, None)
+    if isinstance(raw, classmethod):
+        return BoundMethod(t.wrap(raw.__func__, None), t.class_value(cls))
+    if raw is None:
+        t.raise_error(TypeError, f"{cls.__name__!r} object does not support this operation")
+    if t.lookup(type(raw), "__get__") is MISSING:
+        return value
+    return call_special(t, value, "__get__", [obj, t.class_value(cls)])
+
+
+def call_value(
+    t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs | None = None
+) -> Value:
+    """``fn(*args, **kwargs)``."""
+    return t.call(fn, args, kwargs or {})
+
+
+def resolve_call(
+    t: Tracer, fn: Value, args: list[Value]
+) -> tuple[Value, list[Value]]:
+    """Unwrap bound methods and objects with ``__call__``, down to a function or a C callable."""
+    while True:
+        if type(fn) is BoundMethod:
+            fn, args = fn.func, [fn.obj, *args]
+        elif type(fn) is PropertyValue and fn.type_ is staticmethod:
+            fn = fn.parts[0]
+        elif isinstance(fn, (FunctionValue, Known)) and not _is_callable_object(fn):
+            return fn, args
+        else:
+            raw = t.lookup(fn.cls, "__call__")
+            if raw is MISSING:
+                t.raise_error(TypeError, f"{fn.cls.__name__!r} object is not callable")
+            if not isinstance(raw, types.FunctionType):
+                return fn, args
+            fn, args = t.class_attribute(fn.cls, "__call__"), [fn, *args]
+
+
+def _is_callable_object(fn: Value) -> bool:
+    """A known object whose class has a ``__call__`` written in Python (an enum member, say)."""
+    if type(fn) is not Known or isinstance(fn.value, type) or find_native(fn.value):
+        return False
+    return isinstance(getattr(type(fn.value), "__call__", None), types.FunctionType)
+
+
+def call_resolved(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs) -> Value:
+    """Call what :func:`resolve_call` gave."""
+    if isinstance(fn, FunctionValue):
+        return t.inline(fn, args, kwargs)
+    if isinstance(fn, Known):
+        real = fn.value
+        if isinstance(real, type) and find_native(real) is None:
+            return construct(t, fn, args, kwargs)
+        return call_c_function(t, real, args, kwargs)
+    raw = t.lookup(fn.cls, "__call__")
+    return call_c_function(t, raw, [fn, *args], kwargs)
+
+
+def call_c_function(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
+    """Call a callable written in C: by its handler, as a graph node, or for real if pure."""
+    handler = find_native(real)
+    if handler is not None:
+        return handler(t, args, kwargs)
+    if t.tensors.is_operation(real):
+        return t.tensor_call(real, args, kwargs)
+    function = find_polyfill(real)
+    if function is not None:
+        return t.call(t.wrap(function, None), args, kwargs)
+    if is_pure(real):
+        folded = fold(t, real, args, kwargs)
+        if folded is not None:
+            return folded
+    name = getattr(real, "__qualname__", None) or repr(real)
+    module = getattr(real, "__module__", None) or getattr(real, "__objclass__", None)
+    return t.graph_break(
+        "unsupported-call",
+        f"call of {name} ({module}) with {', '.join(a.describe() for a in args) or 'nothing'}",
+        "it is written in C or touches the world outside; call it outside the compiled function,"
+        " or mark it with dynacap.allow_in_graph if it only computes on tensors",
+    )
+
+
+def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | None:
+    """Run a pure callable for real on constants; None if an operand is no constant."""
+    try:
+        real_args = [constant_operand(arg) for arg in args]
+        real_kwargs = {name: constant_operand(arg) for name, arg in kwargs.items()}
+    except NotConstant:
+        return None
+    try:
+        result = real(*real_args, **real_kwargs)
+    except Exception as error:
+        t.raise_real(error)
+    return t.wrap(result, None)
+
+
+def constant_operand(value: Value) -> Any:
+    """An operand for a folded call: constants, and fresh copies of containers of constants."""
+    if type(value) is ListValue and value.type_ is list:
+        return [constant_operand(item) for item in value.items]
+    if type(value) is TupleValue and value.type_ is tuple:
+        return tuple(constant_operand(item) for item in value.items)
+    if type(value) is SetValue and value.type_ in (set, frozenset):
+        return value.type_(constant_operand(item) for item in value.items.values())
+    if type(value) is DictValue and value.type_ is dict and value.real is None:
+        return {
+            constant_operand(value.keyvals[key]): constant_operand(value.over[key])  # type: ignore[arg-type]
+            for key in value.fresh
+        }
+    return value.constant()
+
+
+def construct(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) -> Value:
+    """``cls(*args, **kwargs)`` through the metaclass, ``__new__`` and ``__init__``."""
+    cls = cls_value.known()
+    meta_call = t.lookup(type(cls), "__call__")
+    if meta_call is not type.__call__:
+        if isinstance(meta_call, types.FunctionType) and not is_pure(meta_call):
+            function = t.class_attribute(type(cls), "__call__")
+            return t.call(function, [cls_value, *args], kwargs)
+        folded = fold(t, cls, args, kwargs)
+        if folded is not None:
+            return folded
+        t.graph_break("metaclass-call", f"{cls.__name__} is made by {type(cls).__name__}")
+    return type_call(t, cls_value, args, kwargs)
+
+
+def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) -> Value:
+    """``type.__call__``."""
+    cls = cls_value.known()
+    obj = _call_new(t, cls_value, args, kwargs)
+    if not issubclass(obj.cls, cls):
+        return obj
+    init = t.lookup(obj.cls, "__init__")
+    if init is object.__init__:
+        if t.lookup(cls, "__new__") is object.__new__ and (args or kwargs):
+            t.raise_error(TypeError, f"{cls.__name__}() takes no arguments")
+        return obj
+    if isinstance(obj, ExceptionValue) and not isinstance(init, types.FunctionType):
+        return obj
+    if isinstance(init, types.FunctionType):
+        result = t.call(t.class_attribute(obj.cls, "__init__"), [obj, *args], kwargs)
+        if not (type(result) is Const and result.value is None):
+            t.raise_error(
+                TypeError, f"__init__() should return None, not {result.cls.__name__!r}"
+            )
+        return obj
+    call_c_function(t, init, [obj, *args], kwargs)
+    return obj
+
+
+def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) -> Value:
+    cls = cls_value.known()
+    new = t.lookup(cls, "__new__")
+    if new is object.__new__:
+        return new_object(t, cls)
+    if isinstance(new, staticmethod):
+        new = new.__func__
+    if isinstance(new, types.FunctionType):
+        fn = t.class_attribute(cls, "__new__")
+        if not isinstance(fn, FunctionValue):
+            fn = t.wrap(new, None)
+        return t.call(fn, [cls_value, *args], kwargs)
+    if issubclass(cls, BaseException):
+        return ExceptionValue(cls, list(args))
+    return call_c_function(t, new, [cls_value, *args], kwargs)
+
+
+def new_object(t: Tracer, cls: type) -> Value:
+    """``object.__new__(cls)``."""
+    abstract = getattr(cls, "__abstractmethods__", None)
+    if abstract:
+        try:
+            object.__new__(cls)
+        except TypeError as error:
+            t.raise_real(error)
+    return ObjectValue(cls)
+

@@ -1,0 +1,70 @@
+"""The table of C functions (and some Python ones) whose behaviour capture knows by heart.
+
+``@native(len)`` registers a handler ``(t, args, kwargs) -> Value`` for the very object ``len``.
+``PURE`` are callables without side effects that may run for real on constants; ``POLYFILLS`` maps
+a callable to a Python function that means the same and is inlined instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from dynacap.values.base import Value
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+Native = Callable[["Tracer", list[Value], dict[str, Value]], Value]
+
+_NATIVES: dict[int, tuple[Any, Native]] = {}
+_PURE: dict[int, Any] = {}
+_POLYFILLS: dict[int, tuple[Any, Callable[..., Any]]] = {}
+
+
+def native(*targets: Any) -> Callable[[Native], Native]:
+    """Register a handler for these very objects; each may be registered once."""
+
+    def register(handler: Native) -> Native:
+        for target in targets:
+            if id(target) in _NATIVES:
+                raise ValueError(f"a handler for {target!r} is registered already")
+            _NATIVES[id(target)] = (target, handler)
+        return handler
+
+    return register
+
+
+def find_native(target: Any) -> Native | None:
+    """The handler of a callable, or None."""
+    found = _NATIVES.get(id(target))
+    return found[1] if found is not None else None
+
+
+def pure(targets: Iterable[Any]) -> None:
+    """Declare callables that may run for real when all operands are constants."""
+    for target in targets:
+        _PURE[id(target)] = target
+
+
+def is_pure(target: Any) -> bool:
+    """Whether a callable may run for real on constants."""
+    return id(target) in _PURE
+
+
+def polyfill(target: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a Python function to be inlined in place of ``target``."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if id(target) in _POLYFILLS:
+            raise ValueError(f"a polyfill for {target!r} is registered already")
+        _POLYFILLS[id(target)] = (target, function)
+        return function
+
+    return register
+
+
+def find_polyfill(target: Any) -> Callable[..., Any] | None:
+    """The Python function that stands in for a callable, or None."""
+    found = _POLYFILLS.get(id(target))
+    return found[1] if found is not None else None

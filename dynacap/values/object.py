@@ -1,0 +1,100 @@
+"""Instances of classes that are not containers: attributes live in a mirrored ``__dict__``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynacap.guards.source import Source
+from dynacap.values.base import DELETED, Sentinel, Value
+from dynacap.values.container import DictValue, Stored
+
+
+class ObjectValue(Stored):
+    """An instance of a user's class (or an nn.Module): ``attrs`` mirrors its ``__dict__``.
+
+    ``slots`` holds what was read from or written to ``__slots__`` and other C-level members.
+    ``new_args`` are the arguments that ``__new__`` of the C base needs to make it anew.
+    """
+
+    __slots__ = ("dirty_slots", "slots")
+
+    def __init__(self, type_: type, real: Any = None, source: Source | None = None) -> None:
+        super().__init__(type_, real, source)
+        self.slots: dict[str, Value | Sentinel] = {}
+        self.dirty_slots: dict[str, None] = {}
+
+
+class ExceptionValue(ObjectValue):
+    """An exception: its ``args`` and what the raise statement keeps on it."""
+
+    __slots__ = ("args", "cause", "context", "raised", "suppress")
+
+    def __init__(
+        self, type_: type, args: list[Value], real: Any = None, source: Source | None = None
+    ) -> None:
+        super().__init__(type_, real, source)
+        self.args = args
+        self.cause: Value | None = None
+        self.context: Value | None = None
+        self.suppress = False
+        self.raised = False
+
+    def describe(self) -> str:
+        return f"{self.type_.__name__}({', '.join(a.describe() for a in self.args)})"
+
+
+class CellValue(Value):
+    """A closure cell."""
+
+    __slots__ = ("content", "dirty", "real")
+
+    def __init__(
+        self,
+        content: Value | Sentinel = DELETED,
+        real: Any = None,
+        source: Source | None = None,
+    ) -> None:
+        self.source = source
+        self.content = content
+        self.real = real
+        self.dirty = False
+
+    @property
+    def cls(self) -> type:
+        return CellType
+
+
+class SuperValue(Value):
+    """``super(type, obj)``: attribute lookup that starts behind ``start`` in the MRO."""
+
+    __slots__ = ("obj", "obj_type", "start")
+
+    def __init__(self, start: Value, obj: Value, obj_type: type) -> None:
+        self.source = None
+        self.start = start
+        self.obj = obj
+        self.obj_type = obj_type
+
+    @property
+    def cls(self) -> type:
+        return super
+
+
+class PropertyValue(Value):
+    """A staticmethod, classmethod or property made inside a traced function."""
+
+    __slots__ = ("parts", "type_")
+
+    def __init__(self, type_: type, parts: list[Value]) -> None:
+        self.source = None
+        self.type_ = type_
+        self.parts = parts
+
+    @property
+    def cls(self) -> type:
+        return self.type_
+
+
+CellType = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
+
+__all__ = ["CellValue", "DictValue", "ExceptionValue", "ObjectValue", "PropertyValue", "SuperValue"]

@@ -1,0 +1,67 @@
+"""What the data model and the executor ask of the tensor family, as a Protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dynacap.guards.source import Source
+from dynacap.values.base import Value
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+
+class TensorFamily(Protocol):
+    """Tensors under capture: fake metadata, the graph, and what torch's functions mean."""
+
+    graph: Any  # dynacap.fxlite.Graph
+    inputs: list[Value]  # tensors (and other placeholders) from outside, in placeholder order
+
+    def owns(self, value: Value) -> bool:
+        """Whether the value is a tensor."""
+        ...
+
+    def takes_binary(self, left: Value, right: Value) -> bool:
+        """Whether an operator on these operands is a torch operation (one is a tensor and the
+        other a tensor, a number, or what torch's operators accept)."""
+        ...
+
+    def is_operation(self, real: Any) -> bool:
+        """Whether a callable belongs to torch's operator surface and goes into the graph."""
+        ...
+
+    def wrap(self, t: Tracer, real: Any, source: Source | None) -> Value:
+        """A tensor from outside: a graph input, with its guard."""
+        ...
+
+    def call(self, t: Tracer, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Put a call into the graph, run it on fake tensors, give the result as a value."""
+        ...
+
+    def method(self, t: Tracer, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """The same for a method of a tensor."""
+        ...
+
+    def read_field(self, t: Tracer, raw: Any, obj: Value) -> Value | None:
+        """A C-level field of a tensor (shape, dtype, grad, ...); None if obj is no tensor."""
+        ...
+
+    def set_attribute(self, t: Tracer, obj: Value, name: str, value: Value) -> None:
+        """``tensor.name = value`` for C-level fields and for the instance dict."""
+        ...
+
+    def get_item(self, t: Tracer, obj: Value, key: Value) -> Value:
+        """``tensor[key]``."""
+        ...
+
+    def set_item(self, t: Tracer, obj: Value, key: Value, value: Value) -> None:
+        """``tensor[key] = value``."""
+        ...
+
+    def iterate(self, t: Tracer, obj: Value) -> Value:
+        """``iter(tensor)``."""
+        ...
+
+    def truth(self, t: Tracer, obj: Value) -> bool:
+        """``bool(tensor)``: breaks, since it depends on data."""
+        ...

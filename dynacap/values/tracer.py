@@ -1,0 +1,108 @@
+"""What a value may ask of the executor, as a Protocol: it keeps values from importing it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, Protocol
+
+from dynacap.guards.source import Source
+from dynacap.values.base import Value
+from dynacap.values.container import DictValue, Key
+from dynacap.values.function import FunctionValue, GeneratorValue
+from dynacap.values.tensor_protocol import TensorFamily
+
+
+class Tracer(Protocol):
+    """The executor, as seen from the values and from the handlers of library functions."""
+
+    tensors: TensorFamily
+    mirrors: dict[int, Value]  # id of a real object -> its one value
+
+    # -- outside objects -------------------------------------------------------------------------
+    def wrap(self, real: Any, source: Source | None) -> Value:
+        """The value of an outside object; the same one each time for the same object."""
+        ...
+
+    def force(self, value: Value) -> Value:
+        """A lazy value looked at for the first time becomes what it stands for."""
+        ...
+
+    def force_item(self, items: list[Value], index: int) -> Value:
+        """``items[index]``, forced in place."""
+        ...
+
+    def get_item(self, obj: Value, key: Value) -> Value:
+        """``obj[key]``; here so that iterators need not import the data model."""
+        ...
+
+    def guard(self, kind: Any, source: Source, *expected: Any) -> None:
+        """Add a guard of that kind on a source, blamed on the user's current line."""
+        ...
+
+    def read_outside_dict(self, mirror: DictValue, key: Key) -> Value | None:
+        """What an outside dict holds under a key, under a guard."""
+        ...
+
+    def outside_keys(self, mirror: DictValue) -> list[Key]:
+        """The keys of an outside dict, guarded as a whole."""
+        ...
+
+    def outside_key_value(self, mirror: DictValue, key: Key) -> Value:
+        """The value of a key object of an outside dict."""
+        ...
+
+    def lookup(self, cls: type, name: str) -> Any:
+        """The raw attribute of a class found through its MRO, or MISSING; guarded."""
+        ...
+
+    def class_attribute(self, cls: type, name: str) -> Value:
+        """The raw attribute as a value with a source; it must be there."""
+        ...
+
+    def class_value(self, cls: type) -> Value:
+        """The class itself as a value."""
+        ...
+
+    def key_of(self, value: Value) -> Key:
+        """What stands for a value as a dict key; breaks on a key with a hash of its own."""
+        ...
+
+    # -- effects ---------------------------------------------------------------------------------
+    def touch(self, value: Value) -> None:
+        """Note that a mutable value changed, so that the change is replayed outside."""
+        ...
+
+    # -- control ---------------------------------------------------------------------------------
+    def call(self, fn: Value, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
+        """Call a value now, inlining Python functions; may raise UserRaise or GraphBreak."""
+        ...
+
+    def inline(self, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Run a Python function symbolically to its end."""
+        ...
+
+    def resume_generator(
+        self, gen: GeneratorValue, sent: Value | None, thrown: Value | None
+    ) -> Value:
+        """Go on with a generator until its next yield; raises UserRaise(StopIteration) at its end."""
+        ...
+
+    def raise_error(self, cls: type[BaseException], *args: Any) -> NoReturn:
+        """Raise a built-in exception in the traced program."""
+        ...
+
+    def raise_real(self, error: BaseException) -> NoReturn:
+        """Raise in the traced program what folding an operation raised for real."""
+        ...
+
+    def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
+        """Stop capture before the current instruction."""
+        ...
+
+    # -- tensors ---------------------------------------------------------------------------------
+    def tensor_call(self, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Put a call of a torch operation into the graph and give its result."""
+        ...
+
+    def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Put a call of a tensor method into the graph and give its result."""
+        ...
