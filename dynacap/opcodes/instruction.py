@@ -76,7 +76,7 @@ class Unpack(NamedTuple):
 
 
 class Format(NamedTuple):
-    """Operand of FORMAT_VALUE: str, repr, ascii or nothing first; whether a spec is on the stack."""
+    """Operand of FORMAT_VALUE: str, repr, ascii or nothing first; is a spec on the stack."""
 
     conversion: Callable[[object], str] | None
     has_spec: bool

@@ -16,8 +16,8 @@ def version(major: int = sys.version_info[0], minor: int = sys.version_info[1]) 
         module = importlib.import_module(f"{__name__}.{name}")
     except ModuleNotFoundError as error:
         raise UnsupportedPython(
-            f"dynacap does not know the bytecode of Python {major}.{minor} (no opcodes/versions/{name}.py);"
-            " functions run as they are"
+            f"dynacap does not know the bytecode of Python {major}.{minor}"
+            f" (no opcodes/versions/{name}.py); functions run as they are"
         ) from error
     description: Version = module.VERSION
     return description

@@ -28,9 +28,9 @@ Rule = Callable[[int, Context], Pieces]
 class Version:
     """One Python version's bytecode.
 
-    `rules` decode an original instruction by opcode; `skipped` ones leave nothing behind; `prefixes`
-    belong to the instruction that follows; `backward` ones jump back. Whatever a table does not
-    mention keeps its own name, so that a new opcode needs a handler and nothing else.
+    `rules` decode an original instruction by opcode; `skipped` ones leave nothing behind;
+    `prefixes` belong to the instruction that follows; `backward` ones jump back. Whatever a table
+    does not mention keeps its own name, so that a new opcode needs a handler and nothing else.
     """
 
     rules: Mapping[int, Rule]

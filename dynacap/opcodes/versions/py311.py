@@ -2,7 +2,6 @@
 
 import dis
 import opcode
-from types import CodeType
 
 from dynacap.opcodes.instruction import Call, CellSlot, Format, GlobalName, Unpack
 from dynacap.opcodes.versions.protocol import Context, Pieces, Rule, Version
