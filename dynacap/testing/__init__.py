@@ -1,4 +1,4 @@
-"""Differential tests: run a function as plain Python and compiled, and compare all that can be seen.
+"""Differential tests: run a function plain and compiled, and compare all that can be seen.
 
 The parts, in the order in which they are used:
 

@@ -1,4 +1,4 @@
-"""Check that compiled code does what plain Python does; tests are plain functions with a decorator."""
+"""Check that compiled code does what plain Python does: functions, and decorators for tests."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = ["Mismatch", "Outcome", "Program", "check_same", "check_scenario", "co
 Compile = Callable[[AnyFunction], AnyFunction]
 Counters = Callable[[], Mapping[str, Any]]
 SHOWN = 12
+ENGINE: Any = dynacap  # its names are loaded when they are asked for
 
 
 class Mismatch(AssertionError):
@@ -47,8 +48,8 @@ def compare(
 
     `compile` and `counters` are dynacap's, unless another compiler's are given.
     """
-    compile = compile or dynacap.compile
-    counters = counters or dynacap.counters
+    compile = compile or ENGINE.compile
+    counters = counters or ENGINE.counters
     expected = observe(build())
     start = totals(counters)
     found = observe(build(), compile)
@@ -86,7 +87,7 @@ def check_scenario(
     try:
         outcome = compare(build, compile, tolerance=tolerance)
     finally:
-        dynacap.reset()
+        ENGINE.reset()
     if outcome.problems:
         raise Mismatch(f"WRONG: compiled is not eager in {len(outcome.problems)} places\n{outcome}")
     for name, wanted in (("breaks", breaks), ("graphs", graphs)):
@@ -109,8 +110,8 @@ def check_same(
 ) -> Outcome:
     """Call `function` eager and compiled on copies of the same arguments, and compare.
 
-    Each of `calls` is a tuple of arguments or a `call(...)`. Modules are copied for each side; state
-    that a plain function keeps elsewhere (globals, closures) is not: use `check_scenario` for such.
+    Each of `calls` is a tuple of arguments or a `call(...)`. Modules are copied for each side;
+    state that a plain function keeps in globals or closures is not: use `check_scenario` for such.
     """
     made = [one if isinstance(one, Call) else Call(one) for one in calls]
 
@@ -155,9 +156,9 @@ def program(
 ) -> Callable[[AnyFunction], Callable[[], None]]:
     """Make a plain function a differential test that runs the given calls, by default twice each.
 
-    One call is made twice, so that both the capture and the reuse are seen. `watch` names globals of
-    the function's module that it changes: they are compared, and put back after each run. `breaks`
-    is 0 unless said otherwise: most programs are meant to be captured whole.
+    One call is made twice, so that both the capture and the reuse are seen. `watch` names globals
+    of the function's module that it changes: they are compared, and put back after each run.
+    `breaks` is 0 unless said otherwise: most programs are meant to be captured whole.
     """
     made = [one if isinstance(one, Call) else Call(one) for one in calls] or [Call()]
     if len(made) == 1:

@@ -40,8 +40,9 @@ def call(*args: Any, **kwargs: Any) -> Call:
 class Scenario:
     """A function, the calls made to it, and what happens around them.
 
-    `before(i)` runs uncompiled before call i, to change the world; `after(i, result)` runs uncompiled
-    after it, and what it returns is compared too. `watch` is called for further objects to compare.
+    `before(i)` runs uncompiled before call i, to change the world; `after(i, result)` runs
+    uncompiled after it, and what it returns is compared too. `watch` is called for further objects
+    to compare.
     """
 
     function: AnyFunction

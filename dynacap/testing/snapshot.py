@@ -1,8 +1,8 @@
 """Describe a value as it is now, so that two runs can be compared after the fact.
 
-A description is a tree of `Branch` and `Leaf`. An object that was met before becomes `Again`, which
-names the place where it was first met: that is how aliasing shows. Tensors and arrays also say which
-earlier one they share memory with.
+A description is a tree of `Branch` and `Leaf`. An object that was met before becomes `Again`,
+which names the place where it was first met: that is how aliasing shows. Tensors and arrays also
+say which earlier one they share memory with.
 """
 
 from __future__ import annotations

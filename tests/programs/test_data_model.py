@@ -393,7 +393,8 @@ def test_string_methods(x: Tensor, s: str) -> tuple[Any, ...]:
 def test_fstrings(x: Tensor, f: float, n: int) -> tuple[Any, ...]:
     width = 10
     text = f"{f:.2f}|{n:05d}|{n:>{width}}|{n!s}|{'q'!r}|{x.shape}|{x.dtype}|{n=}|{{}}|{f:{width}.3}"
-    return text, "%s-%03d" % ("a", n), f"{1} {n}", x + len(text)
+    old = "%s-%03d" % ("a", n), "{} {k}".format(1, k=n)  # noqa: UP031, UP032
+    return text, old, x + len(text)
 
 
 @program((X,))
@@ -459,7 +460,8 @@ def test_unpacking_errors(x: Tensor) -> list[str]:
     found = []
     for values in ((1,), (1, 2, 3), 5):
         try:
-            a, b = values  # type: ignore[misc]
+            first, second = values  # type: ignore[misc]
+            found.append(first + second)
         except (ValueError, TypeError) as error:
             found.append(str(error))
     return found

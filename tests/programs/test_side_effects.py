@@ -31,7 +31,7 @@ class Record:
 
 
 @program((X, []))
-def test_list_append(x: Tensor, out: list[Tensor]) -> Tensor:
+def test_list_append(x: Tensor, out: list[Tensor]) -> Any:
     out.append(x + 1)
     out.append(x * 2)
     return out[0] + out[1]
@@ -67,7 +67,7 @@ def test_list_clear_and_copy(x: Tensor, items: list[int]) -> tuple[list[int], li
 
 
 @program((X, {"a": 1}))
-def test_dict_set_and_delete(x: Tensor, table: dict[str, Any]) -> Tensor:
+def test_dict_set_and_delete(x: Tensor, table: dict[str, Any]) -> Any:
     table["b"] = x + table["a"]
     table["a"] = 5
     del table["a"]
@@ -108,7 +108,7 @@ def test_set_methods(x: Tensor, numbers: set[int]) -> tuple[Any, ...]:
 
 
 @program((X, Box(1)))
-def test_attribute_set(x: Tensor, box: Box) -> Tensor:
+def test_attribute_set(x: Tensor, box: Box) -> Any:
     box.value += 1
     box.extra = x + box.value  # type: ignore[attr-defined]
     return x * box.value
@@ -124,7 +124,7 @@ def test_attribute_delete(x: Tensor, box: Box) -> tuple[Tensor, bool]:
 
 
 @program((X, Box(Box([1]))))
-def test_nested_attribute_mutation(x: Tensor, box: Box) -> Tensor:
+def test_nested_attribute_mutation(x: Tensor, box: Box) -> Any:
     box.value.value.append(x)
     box.value.value[0] += 1
     box.value = Box(box.value)
@@ -132,21 +132,21 @@ def test_nested_attribute_mutation(x: Tensor, box: Box) -> Tensor:
 
 
 @program((X, Record()))
-def test_dataclass_fields_change(x: Tensor, record: Record) -> Tensor:
+def test_dataclass_fields_change(x: Tensor, record: Record) -> Any:
     record.count += 1
     record.seen.append(record.count)
     return x * record.count
 
 
 @program((X,), watch=["total"])
-def test_global_number_counts(x: Tensor) -> Tensor:
+def test_global_number_counts(x: Tensor) -> Any:
     global total
     total += 1
     return x + total
 
 
 @program((X,), watch=["registry", "history"])
-def test_global_containers_change(x: Tensor) -> Tensor:
+def test_global_containers_change(x: Tensor) -> Any:
     registry["last"] = x * 2
     history.append(len(history))
     return registry["last"] + len(history)
@@ -156,7 +156,7 @@ def test_global_containers_change(x: Tensor) -> Tensor:
 def test_nonlocal_counter() -> Scenario:
     count = 0
 
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         nonlocal count
         count += 1
         return x * count
@@ -172,7 +172,7 @@ def test_closure_list_shared_by_two_functions() -> Scenario:
         log.append(value)
         return len(log)
 
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         first = note("a")
         second = note(x.shape)
         return x + first * second
@@ -194,7 +194,7 @@ def test_closure_made_and_changed_inside(x: Tensor) -> tuple[Tensor, int]:
 
 
 @program((X.clone(),))
-def test_tensor_inplace_on_argument(x: Tensor) -> Tensor:
+def test_tensor_inplace_on_argument(x: Tensor) -> Any:
     x.add_(1)
     x[0] = 7
     x[:, 1] *= 2
@@ -222,7 +222,7 @@ def test_view_of_argument_mutated(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @program((X, [X + 1, X + 2]))
-def test_tensors_in_list_mutated(x: Tensor, parts: list[Tensor]) -> Tensor:
+def test_tensors_in_list_mutated(x: Tensor, parts: list[Tensor]) -> Any:
     for part in parts:
         part.add_(x)
     parts[0], parts[1] = parts[1], parts[0]
@@ -290,7 +290,7 @@ def test_counter(x: Tensor, counts: Any) -> tuple[Any, ...]:
 
 
 @program((X, [[1, 2], [3]], {"t": (1, [2])}))
-def test_mutation_deep_inside_arguments(x: Tensor, rows: Any, table: Any) -> Tensor:
+def test_mutation_deep_inside_arguments(x: Tensor, rows: Any, table: Any) -> Any:
     rows[1].append(4)
     rows.append(rows[0])
     table["t"][1].extend(rows[0])
@@ -298,7 +298,7 @@ def test_mutation_deep_inside_arguments(x: Tensor, rows: Any, table: Any) -> Ten
 
 
 @program(call(X, items=[1]), call(X, items=[1, 2]), call(X, items=[]))
-def test_list_of_changing_length(x: Tensor, items: list[int]) -> Tensor:
+def test_list_of_changing_length(x: Tensor, items: list[int]) -> Any:
     items.append(0)
     for item in items:
         x = x + item
@@ -314,7 +314,7 @@ def test_class_attribute_written() -> Scenario:
             Counter.made += 1
             self.number = type(self).made
 
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         return x + Counter().number * 10 + Counter().number
 
     return Scenario(function, [call(X.clone())] * 3, after=lambda i, result: Counter.made)
@@ -339,7 +339,7 @@ def test_global_rebound_between_calls() -> Scenario:
         global total
         total = [0, 0, 7, 0][index]
 
-    def function(x: Tensor) -> Tensor:
+    def function(x: Tensor) -> Any:
         return x + total
 
     return Scenario(function, [call(X.clone())] * 4, before=before)
@@ -354,7 +354,7 @@ def test_swap_data_between_tensors(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor
 
 
 @program((X.clone(),))
-def test_attribute_on_tensor(x: Tensor) -> Tensor:
+def test_attribute_on_tensor(x: Tensor) -> Any:
     x.tag = "seen"  # type: ignore[attr-defined]
     y = x + 1
     y.note = 3  # type: ignore[attr-defined]
