@@ -1,0 +1,223 @@
+/* What differs between CPython 3.11 and 3.14, under one name each.
+ *
+ * The only C file that tests a version.  Borrowed and owned are said at each pointer that is a
+ * Python reference; a frame itself is always borrowed from the interpreter.
+ */
+#ifndef DYNACAP_HOOK_CPYTHON_H
+#define DYNACAP_HOOK_CPYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <opcode.h>
+
+#if PY_VERSION_HEX < 0x030B0000
+#error "the frame hook needs CPython 3.11 or later"
+#elif PY_VERSION_HEX >= 0x030F0000
+#error "the frame hook knows CPython up to 3.14; without it the settrace fallback serves"
+#elif defined(Py_GIL_DISABLED)
+#error "the frame hook counts on the GIL; without it the settrace fallback serves"
+#endif
+
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#define DYNACAP_UNDEF_BUILD_CORE
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
+#undef _PyGC_FINALIZED /* 3.12 defines it again, differently, in a private header */
+#endif
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_interpframe_structs.h>
+#include <internal/pycore_stackref.h>
+#else
+#include <internal/pycore_frame.h>
+#endif
+#ifdef DYNACAP_UNDEF_BUILD_CORE
+#undef Py_BUILD_CORE
+#endif
+
+typedef struct _PyInterpreterFrame Frame;
+
+/* --- reading a frame ------------------------------------------------------------------------- */
+
+/* The frame's code; borrowed. */
+static inline PyCodeObject *
+frame_code(const Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return (PyCodeObject *)PyStackRef_AsPyObjectBorrow(frame->f_executable);
+#elif PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)frame->f_executable;
+#else
+    return frame->f_code;
+#endif
+}
+
+/* The function that the frame runs; borrowed. */
+static inline PyObject *
+frame_function(const Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030C0000
+    return frame->f_funcobj;
+#else
+    return (PyObject *)frame->f_func;
+#endif
+}
+
+/* Whether no instruction has run yet (false for each resume of a generator). */
+static inline int
+frame_at_entry(const Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return frame->instr_ptr == _PyCode_CODE(frame_code(frame));
+#else
+    return frame->prev_instr == _PyCode_CODE(frame_code(frame)) - 1;
+#endif
+}
+
+/* Local number i; borrowed. At entry, arguments come first. */
+static inline PyObject *
+frame_local(const Frame *frame, Py_ssize_t i)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(frame->localsplus[i]);
+#else
+    return frame->localsplus[i];
+#endif
+}
+
+/* --- changing a frame ------------------------------------------------------------------------ */
+
+/* Put an object (owned, taken over) into a slot that is empty. */
+static inline void
+frame_fill_slot(Frame *frame, Py_ssize_t i, PyObject *object)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    frame->localsplus[i] = PyStackRef_FromPyObjectSteal(object);
+#else
+    frame->localsplus[i] = object;
+#endif
+}
+
+/* Let the frame run another code object (borrowed) of the same size: from its start, or, where
+ * `begun`, as if its first instruction were running. */
+static inline void
+frame_set_code(Frame *frame, PyCodeObject *code, int begun)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef old = frame->f_executable;
+    frame->f_executable = PyStackRef_FromPyObjectNew(code);
+    frame->instr_ptr = _PyCode_CODE(code);
+    PyStackRef_CLOSE(old);
+#elif PY_VERSION_HEX >= 0x030D0000
+    PyObject *old = frame->f_executable;
+    frame->f_executable = Py_NewRef(code);
+    frame->instr_ptr = _PyCode_CODE(code);
+    Py_DECREF(old);
+#else
+    PyCodeObject *old = frame->f_code;
+    frame->f_code = (PyCodeObject *)Py_NewRef(code);
+    frame->prev_instr = _PyCode_CODE(code) - (begun ? 0 : 1);
+    Py_DECREF(old);
+#endif
+    (void)begun;
+}
+
+/* Push a value (owned, taken over) on the frame's stack. */
+static inline void
+frame_push(Frame *frame, PyObject *value)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    *frame->stackpointer++ = PyStackRef_FromPyObjectSteal(value);
+#else
+    frame->localsplus[frame->stacktop++] = value;
+#endif
+}
+
+/* --- recursion ------------------------------------------------------------------------------- */
+
+/* How many more Python frames this thread may nest. */
+static inline int *
+recursion_left(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return &tstate->py_recursion_remaining;
+#else
+    return &tstate->recursion_remaining;
+#endif
+}
+
+/* Whether the interpreter's own limit on nested C calls is half used up. */
+static inline int
+c_recursion_is_low(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    (void)tstate; /* measures the C stack itself */
+    return 0;
+#elif PY_VERSION_HEX >= 0x030D0000
+    return tstate->c_recursion_remaining < Py_C_RECURSION_LIMIT / 2;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return tstate->c_recursion_remaining < C_RECURSION_LIMIT / 2;
+#else
+    (void)tstate; /* there is none */
+    return 0;
+#endif
+}
+
+/* Whether nested C calls can overflow the C stack before the interpreter stops them. */
+#if PY_VERSION_HEX >= 0x030C0000
+#define C_STACK_IS_GUARDED 1
+#else
+#define C_STACK_IS_GUARDED 0
+#endif
+
+/* --- a note on each code object -------------------------------------------------------------- */
+
+#if PY_VERSION_HEX >= 0x030C0000
+#define code_extra_request PyUnstable_Eval_RequestCodeExtraIndex
+#define code_extra_get PyUnstable_Code_GetExtra
+#define code_extra_set PyUnstable_Code_SetExtra
+#else
+#define code_extra_request _PyEval_RequestCodeExtraIndex
+#define code_extra_get _PyCode_GetExtra
+#define code_extra_set _PyCode_SetExtra
+#endif
+
+/* --- the exception being raised -------------------------------------------------------------- */
+
+/* Take it, its traceback attached; owned, NULL where there is none. */
+static inline PyObject *
+raised_take(void)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (type == NULL) {
+        return NULL;
+    }
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(value, traceback);
+        Py_DECREF(traceback);
+    }
+    Py_DECREF(type);
+    return value;
+#endif
+}
+
+/* Raise it (owned, taken over), with the traceback that it carries. */
+static inline void
+raised_restore(PyObject *exception)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(exception);
+#else
+    PyErr_Restore(Py_NewRef(Py_TYPE(exception)), exception, PyException_GetTraceback(exception));
+#endif
+}
+
+#endif

@@ -1,0 +1,262 @@
+#include "eval_hook.h"
+#include "activation.h"
+#include "code_cache.h"
+#include "compiled_function.h"
+#include "traceback.h"
+
+#define ANY_GENERATOR (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)
+#define FUNCTION_BODY (CO_OPTIMIZED | CO_NEWLOCALS)
+#define FEW 16
+
+PyObject *hook_never = NULL;
+static PyObject *reporter = NULL; /* owned */
+
+/* Where evaluation goes on below us: CPython's evaluator, or one that was there before ours. */
+static _PyFrameEvalFunction below = _PyEval_EvalFrameDefault;
+/* One that was put on top of ours: it stays, and calls ours itself if it is well behaved. */
+static _PyFrameEvalFunction on_top = NULL;
+static int installed = 0;
+
+static PyObject *hook_evaluate(PyThreadState *tstate, Frame *frame, int throwflag);
+
+/* --- installing ------------------------------------------------------------------------------ */
+
+static void
+install(PyInterpreterState *interpreter, _PyFrameEvalFunction current)
+{
+    if (current == hook_evaluate || (on_top != NULL && current == on_top)) {
+        return;
+    }
+    below = current;
+    on_top = NULL;
+    installed = 1;
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, hook_evaluate);
+}
+
+static void
+uninstall(PyInterpreterState *interpreter, _PyFrameEvalFunction current)
+{
+    if (current == hook_evaluate) {
+        _PyInterpreterState_SetEvalFrameFunc(interpreter, below);
+        installed = 0;
+        on_top = NULL;
+    }
+    else if (installed) {
+        on_top = current == _PyEval_EvalFrameDefault ? NULL : current;
+        installed = on_top != NULL;
+    }
+}
+
+void
+evaluator_want(int wanted)
+{
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    if (wanted) {
+        install(interpreter, current);
+    }
+    else {
+        uninstall(interpreter, current);
+    }
+}
+
+int
+evaluator_is_installed(void)
+{
+    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == hook_evaluate;
+}
+
+void
+hook_set_reporter(PyObject *function)
+{
+    Py_XSETREF(reporter, Py_XNewRef(function));
+}
+
+/* --- evaluating as if we were not there ------------------------------------------------------ */
+
+static PyObject *
+evaluate_aside(PyThreadState *tstate, Frame *frame, int throwflag)
+{
+    activation_step_aside();
+    PyObject *result = below(tstate, frame, throwflag);
+    activation_step_back();
+    return result;
+}
+
+static PyObject *
+evaluate_below(PyThreadState *tstate, Frame *frame, int throwflag)
+{
+    HookThread *thread = &hook_thread;
+    if (thread->aside || thread->passing == frame) {
+        /* Reached through an evaluator on top of ours; or one that we passed this very frame to
+         * handed it back, since it was put on top of ours and then we on top of it. */
+        return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    }
+    if (thread->depth >= DEPTH_LIMIT || c_recursion_is_low(tstate)) {
+        return evaluate_aside(tstate, frame, throwflag);
+    }
+    const Frame *outer = thread->passing;
+    thread->passing = frame;
+    thread->depth++;
+    PyObject *result = below(tstate, frame, throwflag);
+    thread->depth--;
+    thread->passing = outer;
+    return result;
+}
+
+/* --- finishing a frame whose work was done elsewhere ----------------------------------------- */
+
+/* The cells of the closure, as COPY_FREE_VARS would: whoever looks at the frame expects them. */
+static void
+fill_free_variables(Frame *frame, PyCodeObject *code)
+{
+    if (code->co_nfreevars == 0) {
+        return;
+    }
+    PyObject *closure = ((PyFunctionObject *)frame_function(frame))->func_closure;
+    Py_ssize_t first = code->co_nlocalsplus - code->co_nfreevars;
+    for (Py_ssize_t i = 0; i < code->co_nfreevars; i++) {
+        frame_fill_slot(frame, first + i, Py_NewRef(PyTuple_GET_ITEM(closure, i)));
+    }
+}
+
+/* Return `result` (owned, taken over) from the frame; CPython clears it. */
+static PyObject *
+finish_with_result(PyThreadState *tstate, Frame *frame, PyCodeObject *stub, PyObject *result)
+{
+    fill_free_variables(frame, frame_code(frame));
+    frame_set_code(frame, stub, 0);
+    frame_push(frame, result);
+    return _PyEval_EvalFrameDefault(tstate, frame, 0);
+}
+
+/* Leave the frame by the exception that is set; CPython clears it. */
+static PyObject *
+finish_with_error(PyThreadState *tstate, Frame *frame, PyCodeObject *shown)
+{
+    PyCodeObject *stub = shown;
+    if (traceback_tidy(frame_code(frame))) {
+        PyObject *raised = raised_take();
+        stub = code_quiet_return(frame_code(frame));
+        if (stub == NULL) {
+            PyErr_Clear();
+            stub = shown;
+        }
+        raised_restore(raised);
+    }
+    fill_free_variables(frame, frame_code(frame));
+    frame_set_code(frame, stub, 1);
+    return _PyEval_EvalFrameDefault(tstate, frame, 1);
+}
+
+/* --- offering a frame to the callback -------------------------------------------------------- */
+
+/* Tell of an exception of the callback. 0: it was swallowed; -1: one is set, for the user. */
+static int
+report_failure(PyObject *function)
+{
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+        return -1;
+    }
+    PyObject *raised = raised_take();
+    PyObject *told = NULL;
+    if (reporter != NULL) {
+        told = PyObject_CallFunctionObjArgs(reporter, raised, function, NULL);
+    }
+    else {
+        told = Py_NewRef(Py_None);
+    }
+    Py_DECREF(raised);
+    Py_XDECREF(told);
+    return told == NULL ? -1 : 0;
+}
+
+/* What the callback wants for `function` (borrowed): a frame callable, None or NEVER, owned;
+ * NULL with an error for the user. */
+static PyObject *
+ask(PyThreadState *tstate, PyObject *function)
+{
+    Paused paused;
+    activation_pause(tstate, &paused);
+    PyObject *answer = PyObject_CallOneArg(paused.callback, function);
+    if (answer == NULL && report_failure(function) == 0) {
+        answer = Py_NewRef(Py_None);
+    }
+    activation_resume(tstate, &paused);
+    return answer;
+}
+
+/* Call `answer` (borrowed) with the frame's function and arguments; its result, owned. */
+static PyObject *
+run_instead(PyThreadState *tstate, PyObject *answer, Frame *frame, Py_ssize_t n_arguments)
+{
+    PyObject *few[FEW];
+    PyObject **flat = few;
+    if (n_arguments + 1 > FEW) {
+        flat = PyMem_New(PyObject *, n_arguments + 1);
+        if (flat == NULL) {
+            return PyErr_NoMemory();
+        }
+    }
+    flat[0] = frame_function(frame);
+    for (Py_ssize_t i = 0; i < n_arguments; i++) {
+        flat[i + 1] = frame_local(frame, i);
+    }
+    PyObject *result = run_flat(tstate, answer, flat, n_arguments + 1);
+    if (flat != few) {
+        PyMem_Free(flat);
+    }
+    return result;
+}
+
+static int
+has_function_entry(Frame *frame, PyCodeObject *code, int throwflag)
+{
+    return !throwflag && (code->co_flags & (ANY_GENERATOR | FUNCTION_BODY)) == FUNCTION_BODY
+           && frame_at_entry(frame);
+}
+
+static PyObject *
+offer(PyThreadState *tstate, Frame *frame, PyCodeObject *code)
+{
+    PyObject *answer = ask(tstate, frame_function(frame));
+    PyCodeObject *stub = NULL;
+    if (answer != NULL && answer == hook_never && code_mark_never(code) < 0) {
+        PyErr_Clear();
+    }
+    if (answer == Py_None || (answer != NULL && answer == hook_never)) {
+        Py_DECREF(answer);
+        return evaluate_below(tstate, frame, 0);
+    }
+    stub = code_shown_return(code);
+    if (stub == NULL) {
+        PyErr_Clear();
+        Py_XDECREF(answer);
+        return evaluate_below(tstate, frame, 0);
+    }
+    Py_INCREF(stub); /* the note that owns it goes with the code, which the frame lets go */
+    PyObject *result = NULL;
+    if (answer != NULL) {
+        result = run_instead(tstate, answer, frame, code_n_arguments(code));
+        Py_DECREF(answer);
+    }
+    result = result != NULL ? finish_with_result(tstate, frame, stub, result)
+                            : finish_with_error(tstate, frame, stub);
+    Py_DECREF(stub);
+    return result;
+}
+
+static PyObject *
+hook_evaluate(PyThreadState *tstate, Frame *frame, int throwflag)
+{
+    HookThread *thread = &hook_thread;
+    if (thread->callback == NULL || thread->depth >= DEPTH_LIMIT || thread->aside
+        || *recursion_left(tstate) <= 0) {
+        return evaluate_below(tstate, frame, throwflag);
+    }
+    PyCodeObject *code = frame_code(frame);
+    if (!has_function_entry(frame, code, throwflag) || code_is_never(code_note_find(code))) {
+        return evaluate_below(tstate, frame, throwflag);
+    }
+    return offer(tstate, frame, code);
+}
