@@ -25,6 +25,8 @@ __all__ = ["Again", "Branch", "Leaf", "Node", "Snapshot", "snapshot"]
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 # Module hooks are kept under numbers from a counter of the whole process.
 HOOK_TABLE = re.compile(r"^_.*hooks\w*$")
+# Marks that compilers leave on functions, with ids in them; and the way to what was decorated.
+MARKS = re.compile(r"^(_torch_?dynamo|_dynacap|__wrapped__$)")
 # Owned by one side only, or a cache that no program can see the use of.
 HIDDEN_ATTRIBUTES = frozenset({"_compiled_call_impl", "__weakref__", "__orig_class__"})
 ITERATOR_TYPES: tuple[type, ...] = (
@@ -272,7 +274,7 @@ def function(taken: Snapshot, value: types.FunctionType, path: str) -> Node:
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
     inside: list[tuple[str, object]] = [(f".<{name}>", cell) for name, cell in cells]
     inside += [(".__defaults__", value.__defaults__), (".__kwdefaults__", value.__kwdefaults__)]
-    inside += [(f".{k}", v) for k, v in vars(value).items() if k != "__wrapped__"]
+    inside += [(f".{k}", v) for k, v in vars(value).items() if not MARKS.match(k)]
     return Branch(f"function {value.__qualname__}", taken.parts(inside, path))
 
 

@@ -56,7 +56,7 @@ class Frozen:
 
 def count_up(n: int) -> Iterator[int]:
     for i in range(n):
-        yield i  # noqa: UP028
+        yield i
 
 
 def squares(x: Tensor) -> Iterator[Tensor]:
