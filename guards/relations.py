@@ -1,0 +1,126 @@
+"""Guards on several values: one object or distinct ones, memory shared or not, anything else."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dynacap.guards.kinds import Guard, Origin, register
+from dynacap.guards.source import Source
+from dynacap.guards.tensor import overlap_pattern
+
+
+@register
+@dataclass(frozen=True)
+class SameObject(Guard):
+    """Two sources that lead to one object."""
+
+    kind = "same"
+    left: Source
+    right: Source
+    origin: Origin | None = field(default=None, compare=False)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (self.left, self.right)
+
+    def holds(self, *values: object) -> bool:
+        return values[0] is values[1]
+
+    def subject(self) -> str:
+        return f"{self.left.name()} and {self.right.name()}"
+
+    def expectation(self) -> str:
+        return "are one object"
+
+    def finding(self, *values: object) -> str:
+        return "two objects"
+
+
+@dataclass(frozen=True)
+class _Group(Guard):
+    """A guard on any number of sources."""
+
+    group: tuple[Source, ...]
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return self.group
+
+
+@register
+@dataclass(frozen=True)
+class NotAliased(_Group):
+    """No two of the sources lead to one object."""
+
+    kind = "distinct"
+    origin: Origin | None = field(default=None, compare=False)
+
+    def holds(self, *values: object) -> bool:
+        return len({id(value) for value in values}) == len(values)
+
+    def expectation(self) -> str:
+        return "are distinct objects"
+
+    def finding(self, *values: object) -> str:
+        first: dict[int, Source] = {}
+        for source, value in zip(self.group, values, strict=True):
+            if id(value) in first:
+                return f"{first[id(value)].name()} and {source.name()} as one object"
+            first[id(value)] = source
+        return "distinct objects"
+
+
+Pattern = tuple[tuple[int, int, int], ...]
+
+
+@register
+@dataclass(frozen=True)
+class Overlap(_Group):
+    """Which of these tensors' memory ranges meet, and at what distance.
+
+    ``pattern`` has ``(i, j, bytes from the start of i to the start of j)`` for each pair that
+    meets; with shapes and strides guarded too, that fixes which elements are shared.  A range
+    reaches from a tensor's first to its last element, so interleaved tensors meet.
+    """
+
+    kind = "overlap"
+    pattern: Pattern = ()
+    origin: Origin | None = field(default=None, compare=False)
+
+    def holds(self, *values: object) -> bool:
+        return overlap_pattern(values) == self.pattern
+
+    def expectation(self) -> str:
+        return self._told(self.pattern)
+
+    def finding(self, *values: object) -> str:
+        found = overlap_pattern(values)
+        return "something without memory" if found is None else self._told(found)
+
+    def _told(self, pattern: Pattern) -> str:
+        if not pattern:
+            return "share no memory"
+        names = [source.name() for source in self.group]
+        pairs = (f"{names[i]} and {names[j]} ({gap} bytes apart)" for i, j, gap in pattern)
+        return "share memory: " + ", ".join(pairs)
+
+
+def NoOverlap(group: tuple[Source, ...], origin: Origin | None = None) -> Overlap:
+    """An :class:`Overlap` in which no two ranges meet."""
+    return Overlap(group, (), origin)
+
+
+@register
+@dataclass(frozen=True)
+class Predicate(_Group):
+    """Whatever no other kind says: a Python function of the values.  Slow; an exception is a no."""
+
+    kind = "predicate"
+    test: Callable[..., object]
+    text: str = field(compare=False)
+    origin: Origin | None = field(default=None, compare=False)
+
+    def holds(self, *values: object) -> bool:
+        return bool(self.test(*values))
+
+    def expectation(self) -> str:
+        return self.text
