@@ -496,7 +496,7 @@ def test_delete_local_across_break(x: Tensor) -> Any:
     del x
     print("gone")
     try:
-        return x  # type: ignore[has-type]
+        return x  # noqa: F821
     except UnboundLocalError:
         return y
 

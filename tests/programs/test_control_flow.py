@@ -414,7 +414,7 @@ def test_delete_names(x: Tensor) -> Any:
     y = x + 1
     del x
     try:
-        return x  # type: ignore[has-type]
+        return x  # noqa: F821
     except UnboundLocalError:
         return y
 

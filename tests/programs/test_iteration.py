@@ -55,7 +55,7 @@ class Frozen:
 
 
 def count_up(n: int) -> Iterator[int]:
-    for i in range(n):
+    for i in range(n):  # noqa: UP028
         yield i
 
 

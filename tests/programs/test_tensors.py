@@ -157,9 +157,9 @@ def test_generator_argument(y: Tensor) -> Any:
 @program(call(X), call(X[:, :2]), call(X[:1]), call(X))
 def test_shape_arithmetic(x: Tensor) -> Any:
     b, s, d = x.shape
-    half = d // 2
+    half, tail = d // 2, (d // 2,)
     y = x.view(b, s, 2, half).transpose(1, 2).reshape(b, -1)
-    return y, x.size(1) * 2, x.size()[:-1] + (half,), x.numel(), x.shape[-1] ** -0.5, len(x), x.ndim
+    return y, x.size(1) * 2, x.size()[:-1] + tail, x.numel(), x.shape[-1] ** -0.5, len(x)
 
 
 @program(call(X, 1), call(X, 2), call(X, 3))
@@ -319,7 +319,7 @@ def test_inplace_on_leaf_under_no_grad(x: Tensor) -> Any:
 def test_torch_size_is_a_tuple(y: Tensor) -> Any:
     s = y.shape
     return (
-        s + (1,),
+        s + (1,),  # noqa: RUF005
         s[1:],
         tuple(s),
         list(s),
@@ -333,7 +333,7 @@ def test_torch_size_is_a_tuple(y: Tensor) -> Any:
 @program((Y,))
 def test_tensor_len_contains_iter(y: Tensor) -> Any:
     a, b = y
-    return len(y), [r.sum() for r in y], a + b, list(zip(y, y, strict=True))[0][0], reversed(y)
+    return len(y), [r.sum() for r in y], a + b, next(zip(y, y, strict=True))[0], reversed(y)
 
 
 @program((Y, Y.clone()))
