@@ -198,7 +198,7 @@ EXCEPTIONS = {
         "raise the top as it is, as if at the saved offset n below if n", 1, peeks=_plus(1),
         falls=False,
     ),
-    "PUSH_EXC_INFO": Op("exception → handled one before, exception; now handled", 1, 2, raises=False),
+    "PUSH_EXC_INFO": Op("exception → handled one before, exception; handle it", 1, 2, raises=False),
     "POP_EXCEPT": Op("pop the handled exception from before; again handled", 1, raises=False),
     "CHECK_EXC_MATCH": Op("exception, type → exception, whether it matches", 1, 1, peeks=2),
     "CHECK_EG_MATCH": Op("group, type → rest, match", 2, 2),

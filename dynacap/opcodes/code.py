@@ -46,7 +46,7 @@ class Code:
 
     def is_boundary(self, index: int) -> bool:
         """Say whether a break may happen before this instruction: an original starts with it."""
-        if index == 0:
+        if index in (0, len(self.instructions)):
             return True
         before, here = self.instructions[index - 1], self.instructions[index]
         return here.first != before.first

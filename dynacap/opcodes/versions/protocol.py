@@ -31,6 +31,11 @@ class Version:
     `rules` decode an original instruction by opcode; `skipped` ones leave nothing behind;
     `prefixes` belong to the instruction that follows; `backward` ones jump back. Whatever a table
     does not mention keeps its own name, so that a new opcode needs a handler and nothing else.
+
+    The rest serves to write bytecode: `opcodes` by real name; `forward` has the real names of
+    canonical jumps when they go forward; `slot_operands` are the opcodes whose operand is the slot
+    of a cell; `value_only` writes a load that pushes a NULL or method beside its value, given its
+    operand, as one that pushes the value alone.
     """
 
     rules: Mapping[int, Rule]
@@ -40,6 +45,10 @@ class Version:
     jumps: frozenset[int]
     extended_arg: int
     caches: Mapping[int, int]
+    opcodes: Mapping[str, int]
+    forward: Mapping[str, str]
+    slot_operands: frozenset[int]
+    value_only: Mapping[str, Callable[[int], tuple[str, int]]]
 
 
 def localsplus(code: CodeType) -> list[int | None]:

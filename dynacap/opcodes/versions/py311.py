@@ -2,6 +2,7 @@
 
 import dis
 import opcode
+from collections.abc import Callable
 
 from dynacap.opcodes.instruction import Call, CellSlot, Format, GlobalName, Unpack
 from dynacap.opcodes.versions.protocol import Context, Pieces, Rule, Version
@@ -114,6 +115,20 @@ def _rule(name: str, op: int) -> Rule:
 
 OPMAP = opcode.opmap
 
+# Where canonical jumps are written, they go forward.
+FORWARD = {
+    "JUMP": "JUMP_FORWARD",
+    **{
+        f"POP_JUMP_IF_{test}": f"POP_JUMP_FORWARD_IF_{test}"
+        for test in ("TRUE", "FALSE", "NONE", "NOT_NONE")
+    },
+}
+
+VALUE_ONLY: dict[str, Callable[[int], tuple[str, int]]] = {
+    "LOAD_GLOBAL": lambda arg: ("LOAD_GLOBAL", arg & ~1),
+    "LOAD_METHOD": lambda arg: ("LOAD_ATTR", arg),
+}
+
 
 def _codes(*names: str) -> frozenset[int]:
     return frozenset(OPMAP[name] for name in names)
@@ -127,4 +142,8 @@ VERSION = Version(
     jumps=frozenset(opcode.hasjrel),
     extended_arg=OPMAP["EXTENDED_ARG"],
     caches={op: opcode._inline_cache_entries[op] for op in OPMAP.values()},  # type: ignore[attr-defined]
+    opcodes=OPMAP,
+    forward=FORWARD,
+    slot_operands=frozenset(opcode.hasfree),
+    value_only=VALUE_ONLY,
 )

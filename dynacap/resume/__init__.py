@@ -1,0 +1,23 @@
+"""Going on from the midst of a frame: code objects that take the frame's state as arguments."""
+
+from dynacap.resume.call import bind, call_plain, make_generator
+from dynacap.resume.generator import generator_code
+from dynacap.resume.plain import plain_code
+from dynacap.resume.point import RETURN, Outcome, Point, Return, enter, entry_index
+from dynacap.resume.step import Step, step_code
+
+__all__ = [
+    "RETURN",
+    "Outcome",
+    "Point",
+    "Return",
+    "Step",
+    "bind",
+    "call_plain",
+    "enter",
+    "entry_index",
+    "generator_code",
+    "make_generator",
+    "plain_code",
+    "step_code",
+]

@@ -1,0 +1,36 @@
+"""Running made code in the name of a user's function."""
+
+from types import CellType, CodeType, FunctionType, GeneratorType
+from typing import Any
+
+# Made code takes its cells as arguments; a function object still wants a closure of the right size.
+_NO_CLOSURE: list[tuple[CellType, ...]] = [()]
+
+
+def bind(func: FunctionType, code: CodeType) -> FunctionType:
+    """Return a function that runs made code with the globals and the name of a user's function.
+
+    It takes the cells, then the values, and may be kept and called again.
+    """
+    free = len(code.co_freevars)
+    while len(_NO_CLOSURE) <= free:
+        _NO_CLOSURE.append(tuple(CellType() for _ in range(len(_NO_CLOSURE))))
+    return FunctionType(code, func.__globals__, func.__name__, None, _NO_CLOSURE[free])
+
+
+def call_plain(
+    func: FunctionType, code: CodeType, cells: tuple[CellType, ...], values: tuple[Any, ...]
+) -> Any:
+    """Call made code once with a frame's cells and the values of its point."""
+    return bind(func, code)(*cells, *values)
+
+
+def make_generator(
+    func: FunctionType, code: CodeType, cells: tuple[CellType, ...], values: tuple[Any, ...]
+) -> GeneratorType[Any, Any, Any]:
+    """Return a generator made by `generator_code`, suspended where the original was."""
+    function = bind(func, code)
+    function.__qualname__ = func.__qualname__
+    made: GeneratorType[Any, Any, Any] = function(*cells, *values)
+    next(made)
+    return made

@@ -1,0 +1,160 @@
+"""The frame of code that goes on from a point: how values arrive, and where they belong.
+
+All values arrive as positional arguments, so in the frame's first slots: cells, bound locals,
+stack. The frame has the original's slots in the original's order, and, only where more values
+arrive than there are locals, extra slots between the locals and the cells. The code starts by
+loading the stack, moving what is not in its slot, and clearing the slots that have no value in the
+original. So `locals()`, tracebacks, and `super()` see what they would see in the original frame.
+"""
+
+import inspect
+from types import CodeType
+
+from dynacap.errors import ResumeError
+from dynacap.opcodes import Instruction
+from dynacap.opcodes.analysis import Kind, Stack
+from dynacap.opcodes.assemble import Assembler
+from dynacap.opcodes.versions import version
+from dynacap.resume.point import Point, argument_cells
+
+_CALL_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+GENERATOR_FLAGS = (
+    inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ITERABLE_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
+
+
+class Layout:
+    """Slots of the frame, and what it takes to fill them."""
+
+    def __init__(self, code: CodeType, point: Point) -> None:
+        if not code.co_flags & inspect.CO_OPTIMIZED:
+            raise ResumeError(
+                f"{code.co_qualname}: the body of a class or module keeps a namespace"
+            )
+        self.code = code
+        self.point = point
+        self.cells = len(code.co_cellvars) + len(code.co_freevars)
+        self.stack_slots = self._stack_slots()
+        self.count = self.cells + len(point.bound) + len(self.stack_slots)
+        self.shift = max(0, self.count - code.co_nlocals)
+        self.homes = self._homes()
+
+    def _stack_slots(self) -> dict[int, int]:
+        """Map the stack positions that are not NULL to the slots in which they arrive."""
+        first = self.cells + len(self.point.bound)
+        nulls = set(self.point.nulls)
+        present = [place for place in range(self.point.depth) if place not in nulls]
+        return {place: first + rank for rank, place in enumerate(present)}
+
+    def _homes(self) -> list[int]:
+        """Return where each arriving cell and local belongs, in order of arrival."""
+        arguments = argument_cells(self.code)
+        homes: list[int] = []
+        slot = self.code.co_nlocals + self.shift
+        for cell in range(self.cells):
+            if cell in arguments:
+                homes.append(arguments[cell])
+            else:
+                homes.append(slot)
+                slot += 1
+        return homes + list(self.point.bound)
+
+    def local_slot(self, local: int) -> int:
+        """Return the slot in which a bound local arrives."""
+        return self.cells + self.point.bound.index(local)
+
+    def settle(self, out: Assembler) -> None:
+        """Write what moves the cells and locals to their places and clears all else."""
+        moves = [(slot, home) for slot, home in enumerate(self.homes) if slot != home]
+        for slot, _ in moves:
+            out.op("LOAD_FAST", slot)
+        for _, home in reversed(moves):
+            out.op("STORE_FAST", home)
+        for slot in sorted(set(range(self.count)) - set(self.homes)):
+            out.op("DELETE_FAST", slot)
+
+    def mark_cells(self, out: Assembler) -> None:
+        """Write, and jump over, the MAKE_CELLs by which frames know that cells are made."""
+        skipped = Assembler(out.constants)
+        for cell in range(len(self.code.co_cellvars)):
+            skipped.op("MAKE_CELL", self.homes[cell])
+        if skipped.here:
+            out.jump("JUMP", skipped.here)
+            out.raw(skipped.written)
+
+    def push(self, out: Assembler, place: int, kinds: Stack) -> None:
+        """Write what pushes the item of one stack position."""
+        kind = kinds[place]
+        if place not in self.stack_slots:
+            out.op("PUSH_NULL")
+            return
+        if kind is Kind.SAVED_COPY:
+            saved = max(below for below in range(place) if kinds[below] is Kind.SAVED)
+            out.op("COPY", sum(1 for one in range(saved, place) if one in self.stack_slots))
+            return
+        out.op("LOAD_FAST", self.stack_slots[place])
+        if kind is Kind.SAVED:
+            out.op("PUSH_EXC_INFO")
+            out.op("POP_TOP")
+
+    def original(self, start: int, end: int) -> bytearray:
+        """Return original bytes, with the operands that name cells' slots set right."""
+        code = bytearray(self.code.co_code[start:end])
+        if self.shift:
+            _shift_slots(code, self.shift, self.code)
+        return code
+
+    def operand(self, instruction: Instruction) -> int:
+        """Return the number that is the operand of an original instruction."""
+        code = self.code.co_code[instruction.offset : instruction.lasti + 2]
+        return int.from_bytes(code[1::2], "big")
+
+    def build(
+        self, out: Assembler, stack: int, lines: bytes, exceptions: bytes, generator: bool = False
+    ) -> CodeType:
+        """Return the code object; `stack` is how many slots the written part needs."""
+        code = self.code
+        extra = tuple(f".{number}." for number in range(self.shift))
+        flags = code.co_flags & ~_CALL_FLAGS
+        return code.replace(
+            co_code=bytes(out.written),
+            co_argcount=self.count,
+            co_posonlyargcount=0,
+            co_kwonlyargcount=0,
+            co_nlocals=code.co_nlocals + self.shift,
+            co_varnames=code.co_varnames + extra,
+            co_flags=flags if generator else flags & ~GENERATOR_FLAGS,
+            co_stacksize=max(code.co_stacksize, stack) + self.count,
+            co_consts=tuple(out.constants),
+            co_linetable=lines,
+            co_exceptiontable=exceptions,
+        )
+
+
+def _shift_slots(code: bytearray, shift: int, owner: CodeType) -> None:
+    """Add `shift` to every operand that is a cell's slot, in place."""
+    here = version()
+    offset = 0
+    extended: list[int] = []
+    while offset < len(code):
+        op = code[offset]
+        if op == here.extended_arg:
+            extended.append(offset + 1)
+            offset += 2
+            continue
+        if op in here.slot_operands:
+            _add(code, [*extended, offset + 1], shift, owner)
+        extended = []
+        offset += 2 + 2 * here.caches[op]
+
+
+def _add(code: bytearray, digits: list[int], shift: int, owner: CodeType) -> None:
+    """Add to the number whose base-256 digits stand at these offsets, the highest first."""
+    value = sum(code[at] << 8 * rank for rank, at in enumerate(reversed(digits))) + shift
+    if value >> 8 * len(digits):
+        raise ResumeError(f"{owner.co_qualname}: too many locals to make room for more")
+    for rank, at in enumerate(reversed(digits)):
+        code[at] = value >> 8 * rank & 0xFF

@@ -1,0 +1,142 @@
+"""Code that takes a frame's state and runs the original bytecode from there to the end."""
+
+from types import CodeType
+from typing import NamedTuple
+
+from dynacap.errors import ResumeError
+from dynacap.opcodes import Instruction, decode
+from dynacap.opcodes.analysis import Kind, Stack
+from dynacap.opcodes.assemble import (
+    Assembler,
+    Covered,
+    exception_table,
+    line_shift,
+    location,
+    nowhere,
+    parse_exception_table,
+)
+from dynacap.opcodes.identity import CodeCache
+from dynacap.resume.layout import GENERATOR_FLAGS, Layout
+from dynacap.resume.point import Point, checked_kinds
+
+_BUILT: CodeCache[dict[Point, CodeType]] = CodeCache()
+
+
+def plain_code(code: CodeType, point: Point) -> CodeType:
+    """Return code that takes the values of a point and runs the original to its end.
+
+    The original bytecode is copied whole; a prelude loads the state and jumps into it.
+    """
+    built = _BUILT.get(code)
+    if built is None:
+        built = _BUILT.set(code, {})
+    if point not in built:
+        built[point] = _build(code, point)
+    return built[point]
+
+
+def _build(code: CodeType, point: Point) -> CodeType:
+    if code.co_flags & GENERATOR_FLAGS:
+        raise ResumeError(f"{code.co_qualname}: a generator goes on as a generator")
+    layout = Layout(code, point)
+    kinds = checked_kinds(code, point)
+    first = decode(code).instructions[point.index]
+    out = Assembler(list(code.co_consts))
+    early = resumes_early(code, point)
+    if early:
+        out.op("RESUME")
+    offsets = load_stack(layout, kinds, out)
+    layout.settle(out)
+    start = 0 if early else out.here
+    if not early:
+        out.op("RESUME")
+    prelude = Prelude(start, offsets, point.index if covers(code, point.index) else None)
+    return with_original(layout, out, prelude, first)
+
+
+def resumes_early(code: CodeType, point: Point) -> bool:
+    """Whether RESUME must come before the state is loaded.
+
+    RESUME may raise (a signal). Where no handler would then take back the exceptions that the
+    prelude pushes, it comes first.
+    """
+    return bool(point.excs) and not covers(code, point.index)
+
+
+def covers(code: CodeType, index: int) -> bool:
+    """Whether an instruction's handler may serve for a RESUME in its place."""
+    decoded = decode(code)
+    # The handler of PUSH_EXC_INFO wants on the stack what it has yet to push.
+    return decoded.handlers[index] is not None and (
+        decoded.instructions[index].op != "PUSH_EXC_INFO"
+    )
+
+
+def load_stack(layout: Layout, kinds: Stack, out: Assembler) -> list[int]:
+    """Write what pushes the stack.
+
+    The offsets of instructions on it must become those of the new code. By how much they move is
+    known only when all is written: the constants at the indices returned are to be set to it.
+    """
+    offsets: list[int] = []
+    for place, kind in enumerate(kinds):
+        layout.push(out, place, kinds)
+        if kind is Kind.LASTI:
+            offsets.append(len(out.constants))
+            out.constant(0)
+            out.op("BINARY_OP")
+    return offsets
+
+
+class Prelude(NamedTuple):
+    """What is known of a prelude when the original is to be written behind it.
+
+    `start`: where it begins to count as a part of the frame. `offsets`: see `load_stack`.
+    `covered`: the instruction whose handler serves for it too, if one does.
+    """
+
+    start: int
+    offsets: list[int]
+    covered: int | None
+
+
+def with_original(
+    layout: Layout,
+    out: Assembler,
+    prelude: Prelude,
+    goal: Instruction,
+    place: Instruction | None = None,
+    generator: bool = False,
+) -> CodeType:
+    """Write a jump to `goal` in the original, which follows, and return the code object.
+
+    The prelude stands at the line of `place`, or else of `goal`.
+    """
+    code = layout.code
+    # The NOP is never run. It takes back in the line table what the prelude's line has changed.
+    out.jump("JUMP", 1 + goal.offset // 2)
+    end = out.here
+    out.op("NOP")
+    body = out.here
+    for constant in prelude.offsets:
+        out.constants[constant] = body
+    out.raw(layout.original(0, len(code.co_code)))
+    line, first = (place or goal).line, code.co_firstlineno
+    lines = nowhere(prelude.start)
+    lines += location(end - prelude.start, (place or goal).positions, first)
+    lines += line_shift(0 if line is None else first - line) + code.co_linetable
+    rows = _covered(code, prelude, end, body)
+    rows.extend(row.moved(body) for row in parse_exception_table(code.co_exceptiontable))
+    return layout.build(out, layout.point.depth + 3, lines, exception_table(rows), generator)
+
+
+def _covered(code: CodeType, prelude: Prelude, end: int, body: int) -> list[Covered]:
+    """Return the row of the exception table for the prelude."""
+    if prelude.covered is None:
+        return []
+    decoded = decode(code)
+    handler = decoded.handlers[prelude.covered]
+    if handler is None:
+        return []
+    target = body + decoded.instructions[handler.target].offset // 2
+    return [Covered(prelude.start, end, target, handler.depth, handler.lasti)]
