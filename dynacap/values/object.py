@@ -27,7 +27,7 @@ class ObjectValue(Stored):
 class ExceptionValue(ObjectValue):
     """An exception: its ``args`` and what the raise statement keeps on it."""
 
-    __slots__ = ("args", "cause", "context", "raised", "suppress")
+    __slots__ = ("args", "cause", "context", "raised", "raised_at", "suppress")
 
     def __init__(
         self, type_: type, args: list[Value], real: Any = None, source: Source | None = None
@@ -38,6 +38,7 @@ class ExceptionValue(ObjectValue):
         self.context: Value | None = None
         self.suppress = False
         self.raised = False
+        self.raised_at = -1  # the step of the chain at which it was first raised
 
     def describe(self) -> str:
         return f"{self.type_.__name__}({', '.join(a.describe() for a in self.args)})"

@@ -12,7 +12,7 @@ from dynacap.values.base import (
     NotConstant,
     Value,
 )
-from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
+from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.natives import find_native, find_polyfill, is_pure
 from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue
@@ -139,7 +139,22 @@ def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | Non
         result = real(*real_args, **real_kwargs)
     except Exception as error:
         t.raise_real(error)
-    return t.wrap(result, None)
+    return made(t, result)
+
+
+def made(t: Tracer, real: Any) -> Value:
+    """What a call for real gave: containers are new objects each time, the rest constants."""
+    kind = type(real)
+    if kind is list:
+        return ListValue([made(t, item) for item in real])
+    if kind is tuple:
+        return TupleValue([made(t, item) for item in real])
+    if kind is dict:
+        return fresh_dict(t, [(made(t, key), made(t, item)) for key, item in real.items()])
+    if kind is set:
+        items = [made(t, item) for item in real]
+        return SetValue({t.key_of(item): item for item in items})
+    return t.wrap(real, None)
 
 
 def constant_operand(value: Value) -> Any:

@@ -1,0 +1,145 @@
+"""Generators: frames that have been put aside.  ``send``, ``throw`` and ``close`` resume them."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import TYPE_CHECKING
+
+from dynacap.executor.exceptions import set_context, unwind
+from dynacap.executor.frame import Frame
+from dynacap.values.base import Const, UserRaise, Value
+from dynacap.values.data_model.items import stop_value
+from dynacap.values.function import FunctionValue, GeneratorValue
+from dynacap.values.object import ExceptionValue
+
+if TYPE_CHECKING:
+    from dynacap.executor.machine import Machine
+
+_ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+_YIELD_FROM = 2  # operand of the RESUME that follows a yield inside ``yield from``
+
+
+def is_suspendable(code: types.CodeType) -> bool:
+    """Whether a call of this code makes a generator or coroutine instead of running."""
+    return bool(code.co_flags & (inspect.CO_GENERATOR | _ASYNC))
+
+
+def make_generator(m: Machine, fn: FunctionValue, frame: Frame) -> Value:
+    """The generator of a call."""
+    if fn.code.co_flags & _ASYNC:
+        m.graph_break("async", f"{fn.qualname} is a coroutine function")
+    gen = GeneratorValue(fn, frame)
+    frame.generator = gen
+    return gen
+
+
+def resume_generator(
+    m: Machine, gen: GeneratorValue, sent: Value | None, thrown: Value | None
+) -> Value:
+    """Run until the next yield; UserRaise(StopIteration) with the return value at the end."""
+    if gen.state == "running":
+        m.raise_error(ValueError, "generator already executing")
+    if gen.state == "done":
+        if thrown is not None:
+            m.throw(thrown)
+        raise UserRaise(ExceptionValue(StopIteration, []))
+    frame: Frame = gen.frame
+    if gen.state == "new":
+        _start(m, gen, sent, thrown)
+    elif thrown is None:
+        frame.push(sent if sent is not None else Const(None))
+    else:
+        yielded, thrown = _throw_into_delegate(m, frame, thrown)
+        if yielded is not None:
+            return yielded
+    return _run(m, gen, frame, thrown)
+
+
+def _start(m: Machine, gen: GeneratorValue, sent: Value | None, thrown: Value | None) -> None:
+    if thrown is not None:
+        gen.state = "done"
+        m.throw(thrown)
+    if sent is not None and not (isinstance(sent, Const) and sent.value is None):
+        m.raise_error(TypeError, "can't send non-None value to a just-started generator")
+
+
+def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) -> Value:
+    handled = m.handled
+    gen.state = "running"
+    m.frames.append(frame)
+    try:
+        if thrown is not None:
+            set_context(m, thrown)
+            unwind(m, UserRaise(thrown), len(m.frames) - 1)
+        value = m.run_nested()
+    except UserRaise as raised:
+        gen.state = "done"
+        _no_stop_iteration(m, raised)
+        raise
+    finally:
+        m.handled = handled
+    if frame.instructions[frame.index].op == "RETURN_VALUE":
+        gen.state = "done"
+        is_none = isinstance(value, Const) and value.value is None
+        raise UserRaise(ExceptionValue(StopIteration, [] if is_none else [value]))
+    gen.state = "suspended"
+    return value
+
+
+def _no_stop_iteration(m: Machine, raised: UserRaise) -> None:
+    """PEP 479: a StopIteration that leaves a generator becomes a RuntimeError."""
+    exc = raised.exc
+    if isinstance(exc, ExceptionValue) and issubclass(exc.cls, StopIteration):
+        error = ExceptionValue(RuntimeError, [Const("generator raised StopIteration")])
+        set_context(m, error)
+        error.cause = error.context = exc
+        error.suppress = True
+        raise UserRaise(error)
+
+
+def _throw_into_delegate(
+    m: Machine, frame: Frame, thrown: Value
+) -> tuple[Value | None, Value | None]:
+    """Hand an exception to what ``yield from`` waits for: what it yields, or what to raise here."""
+    resume = frame.instructions[frame.pc]
+    if resume.op != "RESUME" or resume.arg & 3 != _YIELD_FROM:
+        return None, thrown
+    delegate = frame.stack[-1]
+    if not isinstance(delegate, GeneratorValue):
+        m.graph_break("generator-throw", "throw() into an iterator that is no generator")
+    if issubclass(thrown.cls, GeneratorExit):
+        close_generator(m, delegate)
+        return None, thrown
+    try:
+        return resume_generator(m, delegate, None, thrown), None
+    except UserRaise as raised:
+        if not issubclass(raised.exc.cls, StopIteration):
+            return None, raised.exc
+        frame.stack[-1] = stop_value(raised.exc)
+        frame.pc = _send_before(frame)
+        return None, None
+
+
+def _send_before(frame: Frame) -> int:
+    """Where the ``yield from`` that a frame waits in goes on when its delegate is done."""
+    index = frame.index
+    while frame.instructions[index].op != "SEND":
+        index -= 1
+    target = frame.instructions[index].target
+    assert target is not None
+    return target
+
+
+def close_generator(m: Machine, gen: GeneratorValue) -> None:
+    """``gen.close()``."""
+    if gen.state in ("new", "done"):
+        gen.state = "done"
+        return
+    try:
+        resume_generator(m, gen, None, ExceptionValue(GeneratorExit, []))
+    except UserRaise as raised:
+        if issubclass(raised.exc.cls, (GeneratorExit, StopIteration)):
+            return
+        raise
+    m.raise_error(RuntimeError, "generator ignored GeneratorExit")

@@ -1,0 +1,40 @@
+"""Python functions that are not inlined: torch operations, handlers, polyfills, marked ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynacap import marks
+from dynacap.executor.inline import Kwargs
+from dynacap.values.base import Value
+from dynacap.values.natives import find_native, find_polyfill
+
+if TYPE_CHECKING:
+    from dynacap.executor.machine import Machine
+
+
+def library_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Value | None:
+    """What the tables say of a Python function; None to inline it."""
+    handler = find_native(real)
+    if handler is not None:
+        return handler(m, args, kwargs)
+    mark = marks.of(real)
+    if mark is not None:
+        return _marked(m, mark, real, args, kwargs)
+    if m.tensors.is_operation(real):
+        return m.tensor_call(real, args, kwargs)
+    function = find_polyfill(real)
+    if function is not None:
+        return m.call(m.wrap(function, None), args, kwargs)
+    return None
+
+
+def _marked(m: Machine, mark: marks.Mark, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
+    if mark.kind == "allow":
+        return m.tensor_call(real, args, kwargs)
+    if mark.kind == "graph_break":
+        return m.graph_break("explicit-break", mark.reason or "graph_break() was called")
+    return m.graph_break(
+        "disabled",
+        f"{real.__qualname__} is marked with disable" + (f": {mark.reason}" if mark.reason else ""),
+    )

@@ -1,0 +1,198 @@
+"""The symbolic executor of one captured region: a chain of frames, stepped instruction by
+instruction.
+
+The frames of ``self.frames`` form one chain.  Calls made by CALL instructions push a frame and go
+on in the same loop; calls made from inside the data model (an operator, a property) run a nested
+loop to their end.  A graph break is taken on the chain: before the current instruction of its
+innermost frame.  If it came up in a nested loop, capture starts afresh and stops there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from dynacap.errors import GraphBreak, UserFrame
+from dynacap.executor.exceptions import set_context, unwind
+from dynacap.executor.frame import RETURN, Frame
+from dynacap.executor.generators import is_suspendable, make_generator, resume_generator
+from dynacap.executor.inline import Kwargs, make_frame
+from dynacap.executor.library_calls import library_call
+from dynacap.executor.outside import Outside
+from dynacap.executor.registry import HANDLERS
+from dynacap.values.base import UserRaise, Value
+from dynacap.values.data_model import find_attribute, get_item, unpack
+from dynacap.values.data_model.calls import call_resolved, resolve_call
+from dynacap.values.function import FunctionValue, GeneratorValue
+from dynacap.values.object import ExceptionValue
+from dynacap.values.tensor_protocol import TensorFamily
+
+MAX_NESTED = 60  # nested loops; each takes several frames of the host's own stack
+
+
+class StopHere(Exception):
+    """Capture reached the instruction before which an earlier attempt has to break."""
+
+
+class Machine(Outside):
+    """Executes frames symbolically; what the values know as the Tracer."""
+
+    def __init__(self, tensors: TensorFamily, stop_at: int = -1) -> None:
+        super().__init__()
+        self.tensors = tensors
+        self.frames: list[Frame] = []
+        self.handled: Value | None = None  # the exception that is being handled now
+        self.depth = 0  # of nested loops
+        self.steps = 0  # instructions executed on the chain
+        self.stop_at = stop_at
+        self.max_frames = 1000
+
+    # -- where we are ----------------------------------------------------------------------------
+    def location(self) -> tuple[str, int, str]:
+        """File, line and function of the instruction that runs now, library frames left out."""
+        frame = self._shown_frame()
+        code = frame.function.code
+        return code.co_filename, frame.line(), code.co_name
+
+    def _shown_frame(self) -> Frame:
+        for frame in reversed(self.frames):
+            if frame.function.source is not None or frame.function.real is None:
+                return frame
+        return self.frames[-1]
+
+    def user_frame(self) -> UserFrame | None:
+        """The same as a record."""
+        return UserFrame(*self.location()) if self.frames else None
+
+    def user_stack(self) -> tuple[UserFrame, ...]:
+        """The user's stack, outermost first."""
+        return tuple(
+            UserFrame(f.function.code.co_filename, f.line(), f.function.code.co_name)
+            for f in self.frames
+        )
+
+    # -- the loops -------------------------------------------------------------------------------
+    def run_chain(self) -> Value:
+        """Run the chain until its outermost frame returns; UserRaise if the program raises."""
+        frames = self.frames
+        while True:
+            frame = frames[-1]
+            if self.steps == self.stop_at:
+                raise StopHere
+            self.steps += 1
+            result = self._step(frame, 0)
+            if result is not None:
+                return result
+
+    def run_nested(self) -> Value:
+        """Run the frame just pushed to its end."""
+        if self.depth >= MAX_NESTED:
+            self.frames.pop()
+            self.graph_break("nesting", "calls nested too deep inside operators or iterators")
+        frames = self.frames
+        base = len(frames) - 1
+        self.depth += 1
+        try:
+            while True:
+                result = self._step(frames[-1], base)
+                if result is not None:
+                    return result
+        finally:
+            self.depth -= 1
+            del frames[base:]
+
+    def _step(self, frame: Frame, base: int) -> Value | None:
+        """Execute one instruction; the result when the frame at ``base`` returns or yields."""
+        index = frame.index = frame.pc
+        frame.pc = index + 1
+        instruction = frame.instructions[index]
+        try:
+            signal = HANDLERS[instruction.op](self, frame, instruction)
+        except UserRaise as raised:
+            unwind(self, raised, base)
+            return None
+        if signal is None:
+            return None
+        value = frame.pop()
+        self.frames.pop()
+        if len(self.frames) == base:
+            return value
+        assert signal is RETURN
+        self.frames[-1].stack.append(value)
+        return None
+
+    # -- calls -----------------------------------------------------------------------------------
+    def call(self, fn: Value, args: list[Value], kwargs: Kwargs | None = None) -> Value:
+        """Call a value now, inlining Python functions."""
+        fn, args = resolve_call(self, fn, args)
+        return call_resolved(self, fn, args, kwargs or {})
+
+    def inline(self, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> Value:
+        """Run a Python function symbolically to its end, in a nested loop."""
+        entered = self.enter(fn, args, kwargs)
+        return entered if entered is not None else self.run_nested()
+
+    def enter(self, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> Value | None:
+        """Push the frame of a call; or give its result, if the call only makes a generator."""
+        special = self.special_function(fn, args, kwargs)
+        if special is not None:
+            return special
+        frame = make_frame(self, fn, args, kwargs)
+        if is_suspendable(fn.code):
+            return make_generator(self, fn, frame)
+        if len(self.frames) >= self.max_frames:
+            self.graph_break("recursion", f"{len(self.frames)} calls deep")
+        self.frames.append(frame)
+        return None
+
+    def special_function(
+        self, fn: FunctionValue, args: list[Value], kwargs: Kwargs
+    ) -> Value | None:
+        """The result of a Python function that is not inlined: a torch operation, a handler."""
+        if fn.real is None:
+            return None
+        return library_call(self, fn.real, args, kwargs)
+
+    def resume_generator(
+        self, gen: GeneratorValue, sent: Value | None, thrown: Value | None
+    ) -> Value:
+        """Go on with a generator until its next yield."""
+        return resume_generator(self, gen, sent, thrown)
+
+    # -- exceptions and breaks -------------------------------------------------------------------
+    def raise_error(self, cls: type[BaseException], *args: Any) -> NoReturn:
+        """Raise a built-in exception in the traced program."""
+        self.throw(ExceptionValue(cls, [self.wrap(arg, None) for arg in args]))
+
+    def raise_real(self, error: BaseException) -> NoReturn:
+        """Raise in the traced program what folding an operation raised for real."""
+        self.throw(ExceptionValue(type(error), [self.wrap(arg, None) for arg in error.args]))
+
+    def throw(self, exc: Value) -> NoReturn:
+        """Raise a symbolic exception, with its context."""
+        set_context(self, exc)
+        raise UserRaise(exc)
+
+    def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
+        """Stop capture before the current instruction of the chain."""
+        raise GraphBreak(reason, detail, hint, self.user_stack())
+
+    # -- conveniences ----------------------------------------------------------------------------
+    def find_attribute(self, obj: Value, name: str) -> Value | None:
+        """``getattr(obj, name, None)`` without running into AttributeError."""
+        return find_attribute(self, obj, name)
+
+    def get_item(self, obj: Value, key: Value) -> Value:
+        """``obj[key]``."""
+        return get_item(self, obj, key)
+
+    def unpack(self, obj: Value) -> list[Value]:
+        """``[*obj]``."""
+        return unpack(self, obj)
+
+    def tensor_call(self, target: Any, args: list[Value], kwargs: Kwargs) -> Value:
+        """Put a call of a torch operation into the graph."""
+        return self.tensors.call(self, target, args, kwargs)
+
+    def tensor_method(self, name: str, args: list[Value], kwargs: Kwargs) -> Value:
+        """Put a call of a tensor method into the graph."""
+        return self.tensors.method(self, name, args, kwargs)

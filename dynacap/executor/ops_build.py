@@ -1,0 +1,252 @@
+"""Containers, strings, unpacking and pattern matching."""
+
+from __future__ import annotations
+
+from dynacap.executor.frame import Frame
+from dynacap.executor.machine import Machine
+from dynacap.executor.registry import handles
+from dynacap.opcodes.instruction import Instruction
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
+from dynacap.values.data_model import find_attribute, get_item, length, unpack
+
+_SEQUENCE_FLAG, _MAPPING_FLAG = 1 << 5, 1 << 6
+
+
+@handles("BUILD_TUPLE")
+def build_tuple(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop n, push a tuple."""
+    f.stack.append(TupleValue(f.pop_many(i.arg)))
+
+
+@handles("BUILD_LIST")
+def build_list(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop n, push a list."""
+    f.stack.append(ListValue(f.pop_many(i.arg)))
+
+
+@handles("BUILD_SET")
+def build_set(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop n, push a set."""
+    made = SetValue({})
+    for item in f.pop_many(i.arg):
+        made.items.setdefault(m.key_of(item), item)
+    f.stack.append(made)
+
+
+@handles("BUILD_MAP")
+def build_map(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop n pairs, push a dict."""
+    flat = f.pop_many(2 * i.arg)
+    f.stack.append(fresh_dict(m, zip(flat[::2], flat[1::2], strict=True)))
+
+
+@handles("BUILD_CONST_KEY_MAP")
+def build_const_key_map(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop a tuple of keys and n values, push a dict."""
+    keys = f.pop()
+    values = f.pop_many(i.arg)
+    names = [Const(key) for key in keys.constant()]
+    f.stack.append(fresh_dict(m, zip(names, values, strict=True)))
+
+
+@handles("BUILD_STRING")
+def build_string(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop n strings, push them joined."""
+    f.stack.append(Const("".join([part.constant() for part in f.pop_many(i.arg)])))
+
+
+@handles("FORMAT_VALUE")
+def format_value(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop a format spec if there is one, and a value; push its text."""
+    spec = f.pop() if i.arg.has_spec else Const("")
+    value = f.pop()
+    if i.arg.conversion is not None:
+        value = m.call(Known(i.arg.conversion), [value])
+    if type(value) is Const and type(value.value) is str and spec.constant() == "":
+        f.stack.append(value)
+    else:
+        f.stack.append(m.call(Known(format), [value, spec]))
+
+
+def _peek(f: Frame, depth: int) -> Value:
+    value = f.stack[-depth]
+    assert isinstance(value, Value)
+    return value
+
+
+@handles("LIST_APPEND")
+def list_append(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop an element into the list n deep."""
+    item = f.pop()
+    made = _peek(f, i.arg)
+    assert isinstance(made, ListValue)
+    made.items.append(item)
+    m.touch(made)
+
+
+@handles("SET_ADD")
+def set_add(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop an element into the set n deep."""
+    item = f.pop()
+    made = _peek(f, i.arg)
+    assert isinstance(made, SetValue)
+    made.items.setdefault(m.key_of(item), item)
+    m.touch(made)
+
+
+@handles("MAP_ADD")
+def map_add(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop value and key into the dict n deep."""
+    value, key = f.pop(), f.pop()
+    made = _peek(f, i.arg)
+    assert isinstance(made, DictValue)
+    made.set(m, m.key_of(key), key, value)
+
+
+@handles("LIST_EXTEND")
+def list_extend(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop an iterable; its elements go to the list n deep."""
+    iterable = f.pop()
+    made = _peek(f, i.arg)
+    assert isinstance(made, ListValue)
+    made.items.extend(unpack(m, iterable))
+    m.touch(made)
+
+
+@handles("SET_UPDATE")
+def set_update(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop an iterable; its elements go to the set n deep."""
+    iterable = f.pop()
+    made = _peek(f, i.arg)
+    assert isinstance(made, SetValue)
+    for item in unpack(m, iterable):
+        made.items.setdefault(m.key_of(item), item)
+    m.touch(made)
+
+
+@handles("DICT_UPDATE")
+def dict_update(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop a mapping; its items go to the dict n deep."""
+    mapping = f.pop()
+    made = _peek(f, i.arg)
+    assert isinstance(made, DictValue)
+    for key, value in m.mapping_items(mapping, "dict"):
+        made.set(m, m.key_of(key), key, value)
+
+
+@handles("DICT_MERGE")
+def dict_merge(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop a mapping of keyword arguments; a key that is there already is an error."""
+    mapping = f.pop()
+    made = _peek(f, i.arg)
+    assert isinstance(made, DictValue)
+    for key, value in m.mapping_items(mapping, "call"):
+        if made.get(m, m.key_of(key)) is not None:
+            m.graph_break("call-error", f"keyword argument {key.describe()} is given twice")
+        made.set(m, m.key_of(key), key, value)
+
+
+@handles("LIST_TO_TUPLE")
+def list_to_tuple(m: Machine, f: Frame, i: Instruction) -> None:
+    """Replace a list by a tuple."""
+    made = f.pop()
+    assert isinstance(made, ListValue)
+    f.stack.append(TupleValue(list(made.items)))
+
+
+@handles("UNPACK_SEQUENCE")
+def unpack_sequence(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop an iterable of exactly n, push its elements, the first on top."""
+    obj = f.pop()
+    items = unpack(m, obj)
+    if len(items) != i.arg:
+        few = len(items) < i.arg
+        found = f", got {len(items)}" if few else ""
+        word = "not enough" if few else "too many"
+        m.raise_error(ValueError, f"{word} values to unpack (expected {i.arg}{found})")
+    f.stack.extend(reversed(items))
+
+
+@handles("UNPACK_EX")
+def unpack_ex(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop an iterable; push the ones after, the starred list, the ones before on top."""
+    items = unpack(m, f.pop())
+    before, after = i.arg.before, i.arg.after
+    if len(items) < before + after:
+        m.raise_error(
+            ValueError,
+            f"not enough values to unpack (expected at least {before + after}, got {len(items)})",
+        )
+    split = len(items) - after
+    f.stack.extend(reversed(items[split:]))
+    f.stack.append(ListValue(items[before:split]))
+    f.stack.extend(reversed(items[:before]))
+
+
+@handles("GET_LEN")
+def get_len(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push the length of the top."""
+    f.stack.append(Const(length(m, _peek(f, 1))))
+
+
+@handles("MATCH_MAPPING")
+def match_mapping(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push whether the top is a mapping."""
+    f.stack.append(Const(bool(_peek(f, 1).cls.__flags__ & _MAPPING_FLAG)))
+
+
+@handles("MATCH_SEQUENCE")
+def match_sequence(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push whether the top is a sequence."""
+    f.stack.append(Const(bool(_peek(f, 1).cls.__flags__ & _SEQUENCE_FLAG)))
+
+
+@handles("MATCH_KEYS")
+def match_keys(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push the values of the keys on top in the mapping below, or None if one is missing."""
+    keys, mapping = _peek(f, 1), _peek(f, 2)
+    if not isinstance(mapping, DictValue) or not isinstance(keys, TupleValue):
+        m.graph_break("match", "a mapping pattern on something that is no dict")
+    found = [mapping.get(m, m.key_of(m.force(key))) for key in keys.items]
+    missing = any(value is None for value in found)
+    f.stack.append(Const(None) if missing else TupleValue([v for v in found if v is not None]))
+
+
+@handles("MATCH_CLASS")
+def match_class(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop names, class and subject; push the attributes to match, or None."""
+    names, cls_value, subject = f.pop(), f.pop(), f.pop()
+    cls = cls_value.known()
+    if not m.call(Known(isinstance), [subject, cls_value]).constant():
+        f.stack.append(Const(None))
+        return
+    attributes = [*_positional_names(m, cls_value, i.arg), *names.constant()]
+    found: list[Value] = []
+    for name in attributes:
+        value = subject if name is None else find_attribute(m, subject, name)
+        if value is None:
+            f.stack.append(Const(None))
+            return
+        found.append(value)
+    f.stack.append(TupleValue(found))
+
+
+_SELF_MATCHING = (
+    bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple,
+)  # fmt: skip
+
+
+def _positional_names(m: Machine, cls_value: Value, count: int) -> list[str | None]:
+    """The attributes that positional sub-patterns stand for; None is the subject itself."""
+    if not count:
+        return []
+    match_args = find_attribute(m, cls_value, "__match_args__")
+    if match_args is None:
+        if count == 1 and issubclass(cls_value.known(), _SELF_MATCHING):
+            return [None]
+        m.graph_break("match", "a class pattern with too many positional sub-patterns")
+    names: list[str | None] = []
+    for position in range(count):
+        names.append(get_item(m, match_args, Const(position)).constant())
+    return names

@@ -1,0 +1,136 @@
+"""Raising, handling, and ``with``."""
+
+from __future__ import annotations
+
+import types
+
+from dynacap.executor.exceptions import push_handled
+from dynacap.executor.frame import Frame, PreviousException
+from dynacap.executor.machine import Machine
+from dynacap.executor.registry import handles
+from dynacap.opcodes.instruction import Instruction
+from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
+from dynacap.values.container import TupleValue
+from dynacap.values.data_model import find_special
+from dynacap.values.data_model.attributes import bind
+from dynacap.values.object import ExceptionValue
+
+
+@handles("RAISE_VARARGS")
+def raise_varargs(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop cause and exception as the operand says, and raise."""
+    if i.arg == 0:
+        if m.handled is None:
+            m.raise_error(RuntimeError, "No active exception to reraise")
+        m.throw(m.handled)
+    cause = f.pop() if i.arg == 2 else None
+    exc = _exception(m, f.pop())
+    if cause is not None:
+        if not _is_none(cause):
+            cause = _exception(m, cause)
+        if exc.real is not None:
+            m.graph_break("exception-write", "an exception from outside gets a cause")
+        exc.cause, exc.suppress = cause, True
+    m.throw(exc)
+
+
+def _exception(m: Machine, value: Value) -> ExceptionValue:
+    """What ``raise`` makes of its operand: a class is called."""
+    if type(value) is Known and isinstance(value.value, type):
+        value = m.call(value, [])
+    if not isinstance(value, ExceptionValue):
+        m.raise_error(TypeError, "exceptions must derive from BaseException")
+    return value
+
+
+def _is_none(value: Value) -> bool:
+    return type(value) is Const and value.value is None
+
+
+@handles("RERAISE")
+def reraise(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop an exception and raise it again."""
+    raise UserRaise(f.pop())
+
+
+@handles("PUSH_EXC_INFO")
+def push_exc_info(m: Machine, f: Frame, i: Instruction) -> None:
+    """Under the exception on top goes the one handled before; the top is handled now."""
+    exc = f.pop()
+    f.stack.append(push_handled(m, exc))
+    f.stack.append(exc)
+
+
+@handles("POP_EXCEPT")
+def pop_except(m: Machine, f: Frame, i: Instruction) -> None:
+    """The exception handled before is handled again."""
+    previous = f.stack.pop()
+    assert isinstance(previous, PreviousException)
+    m.handled = previous.exc
+
+
+@handles("CHECK_EXC_MATCH")
+def check_exc_match(m: Machine, f: Frame, i: Instruction) -> None:
+    """Replace the class on top by whether the exception below matches it."""
+    wanted = f.pop()
+    exc = f.stack[-1]
+    assert isinstance(exc, Value)
+    f.stack.append(Const(_matches(m, exc, wanted)))
+
+
+def _matches(m: Machine, exc: Value, wanted: Value) -> bool:
+    if isinstance(wanted, TupleValue):
+        return any([_matches(m, exc, m.force(item)) for item in wanted.items])
+    cls = wanted.value if isinstance(wanted, Known) else None
+    if not isinstance(cls, type) or not issubclass(cls, BaseException):
+        m.raise_error(
+            TypeError, "catching classes that do not inherit from BaseException is not allowed"
+        )
+    return cls in exc.cls.__mro__
+
+
+@handles("BEFORE_WITH")
+def before_with(m: Machine, f: Frame, i: Instruction) -> None:
+    """Replace a context manager by its bound ``__exit__`` and the result of ``__enter__``."""
+    manager = f.pop()
+    enter = _bound(m, manager, "__enter__")
+    exit_ = _bound(m, manager, "__exit__")
+    f.push(exit_)
+    f.push(m.call(enter, []))
+
+
+def _bound(m: Machine, manager: Value, name: str) -> Value:
+    raw = find_special(m, manager, name)
+    if raw is MISSING:
+        kind = manager.cls.__name__
+        extra = " (missed __exit__ method)" if name == "__exit__" else ""
+        m.raise_error(
+            TypeError, f"{kind!r} object does not support the context manager protocol{extra}"
+        )
+    found = bind(m, raw, m.class_attribute(manager.cls, name), manager, manager.cls)
+    assert found is not None
+    return found
+
+
+class TracebackValue(Value):
+    """The traceback of a symbolic exception: only handed on, never looked into."""
+
+    __slots__ = ("exc",)
+
+    def __init__(self, exc: Value) -> None:
+        self.source = None
+        self.exc = exc
+
+    @property
+    def cls(self) -> type:
+        return types.TracebackType
+
+
+@handles("WITH_EXCEPT_START")
+def with_except_start(m: Machine, f: Frame, i: Instruction) -> None:
+    """Call ``__exit__`` (four deep) with the exception on top; push its result."""
+    exc = f.stack[-1]
+    exit_ = f.stack[-4]
+    assert isinstance(exc, Value) and isinstance(exit_, Value)
+    f.push(m.call(exit_, [m.class_value(exc.cls), exc, TracebackValue(exc)]))
+

@@ -1,0 +1,185 @@
+"""Loads, stores and deletes of locals, globals, cells, names and constants."""
+
+from __future__ import annotations
+
+import types
+
+from dynacap.executor.frame import Frame
+from dynacap.executor.machine import Machine
+from dynacap.executor.registry import handles
+from dynacap.opcodes.instruction import Instruction
+from dynacap.values.base import DELETED, NULL, Const, Known, Lazy, Sentinel, Value
+from dynacap.values.object import CellValue
+
+
+@handles("RESUME", "NOP")
+def nothing(m: Machine, f: Frame, i: Instruction) -> None:
+    """No effect on the stack."""
+
+
+@handles("LOAD_CONST")
+def load_const(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push a constant."""
+    if type(i.arg) in (tuple, frozenset):
+        f.stack.append(m.wrap(i.arg, None))
+    else:
+        f.stack.append(Const(i.arg))
+
+
+@handles("LOAD_FAST")
+def load_fast(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push a local."""
+    value = f.locals[i.arg]
+    if type(value) is Lazy:
+        value = f.locals[i.arg] = m.force(value)
+    elif value is None:
+        name = f.function.code.co_varnames[i.arg]
+        m.raise_error(
+            UnboundLocalError,
+            f"cannot access local variable {name!r} where it is not associated with a value",
+        )
+    f.stack.append(value)
+
+
+@handles("STORE_FAST")
+def store_fast(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop into a local."""
+    f.locals[i.arg] = f.pop()
+
+
+@handles("DELETE_FAST")
+def delete_fast(m: Machine, f: Frame, i: Instruction) -> None:
+    """Unbind a local."""
+    if f.locals[i.arg] is None:
+        load_fast(m, f, i)
+    f.locals[i.arg] = None
+
+
+@handles("LOAD_GLOBAL")
+def load_global(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push a global or builtin, perhaps on top of a NULL."""
+    if i.arg.push_null:
+        f.stack.append(NULL)
+    f.stack.append(_global(m, f, i.arg.name))
+
+
+def _global(m: Machine, f: Frame, name: str) -> Value:
+    found = f.globals.get(m, name)
+    if found is None:
+        found = f.builtins.get(m, name)
+    if found is None:
+        m.raise_error(NameError, f"name {name!r} is not defined")
+    return found
+
+
+@handles("STORE_GLOBAL")
+def store_global(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop into a global."""
+    f.globals.set(m, i.arg, Const(i.arg), f.pop())
+
+
+@handles("DELETE_GLOBAL")
+def delete_global(m: Machine, f: Frame, i: Instruction) -> None:
+    """Unbind a global."""
+    if not f.globals.delete(m, i.arg):
+        m.raise_error(NameError, f"name {i.arg!r} is not defined")
+
+
+def _cell(f: Frame, index: int) -> CellValue:
+    cell = f.cells[index]
+    assert cell is not None
+    return cell
+
+
+@handles("MAKE_CELL")
+def make_cell(m: Machine, f: Frame, i: Instruction) -> None:
+    """Make a cell, which takes over the local of its name."""
+    content: Value | Sentinel = DELETED
+    if i.arg.local is not None:
+        content = f.locals[i.arg.local] or DELETED
+        f.locals[i.arg.local] = None
+    f.cells[i.arg.cell] = CellValue(content)
+
+
+@handles("COPY_FREE_VARS")
+def copy_free_vars(m: Machine, f: Frame, i: Instruction) -> None:
+    """The function's closure becomes the frame's free variables."""
+    first = len(f.function.code.co_cellvars)
+    for offset, cell in enumerate(m.closure(f.function)):
+        f.cells[first + offset] = cell
+
+
+@handles("LOAD_CLOSURE")
+def load_closure(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push a cell."""
+    f.stack.append(_cell(f, i.arg))
+
+
+@handles("LOAD_DEREF")
+def load_deref(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push what a cell holds."""
+    value = m.cell_content(_cell(f, i.arg))
+    if value is None:
+        _unbound_cell(m, f, i.arg)
+    f.stack.append(value)  # type: ignore[arg-type]
+
+
+def _unbound_cell(m: Machine, f: Frame, index: int) -> None:
+    code = f.function.code
+    if index < len(code.co_cellvars):
+        name = code.co_cellvars[index]
+        m.raise_error(
+            UnboundLocalError,
+            f"cannot access local variable {name!r} where it is not associated with a value",
+        )
+    name = code.co_freevars[index - len(code.co_cellvars)]
+    m.raise_error(
+        NameError,
+        f"cannot access free variable {name!r} where it is not associated with a value in"
+        " enclosing scope",
+    )
+
+
+@handles("STORE_DEREF")
+def store_deref(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop into a cell."""
+    m.set_cell(_cell(f, i.arg), f.pop())
+
+
+@handles("DELETE_DEREF")
+def delete_deref(m: Machine, f: Frame, i: Instruction) -> None:
+    """Empty a cell."""
+    cell = _cell(f, i.arg)
+    if m.cell_content(cell) is None:
+        _unbound_cell(m, f, i.arg)
+    m.set_cell(cell, DELETED)
+
+
+@handles("LOAD_ASSERTION_ERROR")
+def load_assertion_error(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push AssertionError."""
+    f.stack.append(Known(AssertionError))
+
+
+@handles("IMPORT_NAME")
+def import_name(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop level and fromlist, push the module."""
+    fromlist, level = f.pop(), f.pop()
+    package = _package(m, f) if level.constant() else None
+    f.stack.append(m.import_module(i.arg, level.constant(), fromlist.constant(), package))
+
+
+def _package(m: Machine, f: Frame) -> str | None:
+    found = f.globals.get(m, "__package__")
+    return None if found is None else found.constant()  # type: ignore[no-any-return]
+
+
+@handles("IMPORT_FROM")
+def import_from(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push a name of the module on top of the stack."""
+    module = f.stack[-1]
+    assert isinstance(module, Value)
+    found = m.find_attribute(module, i.arg)
+    if found is None and isinstance(module, Known) and isinstance(module.value, types.ModuleType):
+        m.graph_break("import", f"cannot import {i.arg!r} from {module.value.__name__!r}")
+    f.stack.append(found)  # type: ignore[arg-type]

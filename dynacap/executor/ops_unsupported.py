@@ -1,0 +1,36 @@
+"""Instructions that always break the graph, each with a reason of its own."""
+
+from __future__ import annotations
+
+from dynacap.executor.frame import Frame
+from dynacap.executor.machine import Machine
+from dynacap.executor.registry import handles
+from dynacap.opcodes.instruction import Instruction
+
+UNSUPPORTED: dict[str, tuple[str, str]] = {
+    "LOAD_NAME": ("class-body", "names of a class body or of exec'd code"),
+    "STORE_NAME": ("class-body", "names of a class body or of exec'd code"),
+    "DELETE_NAME": ("class-body", "names of a class body or of exec'd code"),
+    "LOAD_CLASSDEREF": ("class-body", "a closure variable read in a class body"),
+    "LOAD_BUILD_CLASS": ("class-definition", "a class statement"),
+    "SETUP_ANNOTATIONS": ("class-body", "annotations of a class body"),
+    "PRINT_EXPR": ("interactive", "an interactive statement"),
+    "IMPORT_STAR": ("import", "import *"),
+    "ASYNC_GEN_WRAP": ("async", "an async generator"),
+    "BEFORE_ASYNC_WITH": ("async", "async with"),
+    "END_ASYNC_FOR": ("async", "async for"),
+    "GET_AITER": ("async", "async for"),
+    "GET_ANEXT": ("async", "async for"),
+    "GET_AWAITABLE": ("async", "await"),
+    "PREP_RERAISE_STAR": ("except-star", "except*"),
+    "CHECK_EG_MATCH": ("except-star", "except*"),
+}
+
+
+def unsupported(m: Machine, f: Frame, i: Instruction) -> None:
+    """Break with the reason of the table."""
+    reason, what = UNSUPPORTED[i.op]
+    m.graph_break(reason, what)
+
+
+handles(*UNSUPPORTED)(unsupported)

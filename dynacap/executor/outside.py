@@ -1,0 +1,337 @@
+"""The world outside, mirrored: each object is read once, under a guard, and has one value."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from typing import Any
+
+from dynacap.errors import UserFrame
+from dynacap.executor.state import State
+from dynacap.guards import kinds, relations, tensor_kind
+from dynacap.guards.guard_set import GuardSet
+from dynacap.guards.source import (
+    Attr,
+    CellContents,
+    ClassAttr,
+    ClosureCell,
+    Const as ConstSource,
+    DictItem,
+    DictKey,
+    FunctionBuiltins,
+    FunctionGlobals,
+    SeqItem,
+    Source,
+    SysModule,
+    TypeOf,
+)
+from dynacap.values.base import (
+    DELETED,
+    MISSING,
+    Const,
+    Known,
+    Lazy,
+    Sentinel,
+    Value,
+)
+from dynacap.values.build import CONST_TYPES, build
+from dynacap.values.container import DictValue, Key, TupleValue
+from dynacap.values.function import FunctionValue
+from dynacap.values.object import CellValue
+
+_IMMUTABLE_TYPE = 1 << 8
+_KINDS: dict[str, Any] = {
+    name: getattr(module, name)
+    for module in (kinds, relations, tensor_kind)
+    for name in dir(module)
+    if name[0].isupper()
+}
+
+
+class Outside(State):
+    """Mirrors of outside objects and the guards on what was read of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guards = GuardSet()
+        self.mirrors: dict[int, Value] = {}
+        self._alive: list[Any] = []  # what `mirrors` knows by id must not die meanwhile
+        self._lookups: dict[tuple[type, str], Any] = {}
+        self._class_sources: dict[type, Source] = {}
+        self._touched: dict[Value, None] = {}
+
+    # -- guards ----------------------------------------------------------------------------------
+    def guard(self, kind: str, source: Source, *expected: Any) -> None:
+        """Add a guard of that kind, blamed on the user's current line."""
+        origin = self.user_frame()
+        if kind == "NotAliased":
+            self.guards.add(relations.NotAliased((source, *expected), origin=origin))
+            return
+        if kind == "TypeIs":
+            self._class_sources.setdefault(expected[0], TypeOf(source))
+        self.guards.add(_KINDS[kind](source, *expected, origin=origin))
+
+    def user_frame(self) -> UserFrame | None:
+        """The user's line that runs now."""
+        raise NotImplementedError
+
+    # -- objects ---------------------------------------------------------------------------------
+    def wrap(self, real: Any, source: Source | None) -> Value:
+        """The value of an object; the same one each time for the same object."""
+        if type(real) in CONST_TYPES:
+            if source is not None:
+                self.guard("ConstEq", source, real)
+            return Const(real, source)
+        found = self.mirrors.get(id(real))
+        if found is not None:
+            if source is not None and found.source is not source:
+                self._guard_again(found, real, source)
+            return found
+        value = build(self, real, source)
+        self.mirrors.setdefault(id(real), value)
+        self._alive.append(real)
+        if isinstance(real, type) and source is not None:
+            self._class_sources.setdefault(real, source)
+        return value
+
+    def _guard_again(self, found: Value, real: Any, source: Source) -> None:
+        """An object that is known already was met on another path."""
+        if found.source is None or isinstance(found, Known):
+            self.guard("IdIs", source, real)
+            if found.source is None:
+                found.source = source
+        elif found.source != source:
+            self.guards.add(relations.SameObject(found.source, source, origin=self.user_frame()))
+
+    def force(self, value: Value) -> Value:
+        """A lazy value becomes what it stands for."""
+        return self.wrap(value.real, value.source) if type(value) is Lazy else value
+
+    def force_item(self, items: list[Value], index: int) -> Value:
+        """``items[index]``, forced in place."""
+        value = items[index]
+        if type(value) is Lazy:
+            value = items[index] = self.wrap(value.real, value.source)
+        return value
+
+    # -- dicts -----------------------------------------------------------------------------------
+    def read_outside_dict(self, mirror: DictValue, key: Key) -> Value | None:
+        """What an outside dict holds under a key, under a guard."""
+        real, source = mirror.real, mirror.source
+        if isinstance(key, Value):
+            return self._read_by_object_key(mirror, key)
+        if not dict.__contains__(real, key):
+            if source is not None and not mirror.keys_guarded:
+                self.guard("LacksKey", source, key)
+            return None
+        item_source = DictItem(source, key) if source is not None else None
+        value = self.wrap(dict.__getitem__(real, key), item_source)
+        mirror.over[key] = value
+        return value
+
+    def _read_by_object_key(self, mirror: DictValue, key: Value) -> Value | None:
+        self.outside_keys(mirror)
+        for real_key in dict.__iter__(mirror.real):
+            if self.mirrors.get(id(real_key)) is key:
+                source = mirror.source
+                item = DictItem(source, real_key) if source is not None else None
+                value = self.wrap(dict.__getitem__(mirror.real, real_key), item)
+                mirror.over[key] = value
+                return value
+        return None
+
+    def outside_keys(self, mirror: DictValue) -> list[Key]:
+        """The keys of an outside dict, guarded as a whole."""
+        real_keys = tuple(dict.__iter__(mirror.real))
+        if not mirror.keys_guarded:
+            mirror.keys_guarded = True
+            if mirror.source is not None:
+                self.guard("DictKeys", mirror.source, real_keys)
+            for index, real_key in enumerate(real_keys):
+                self._mirror_key(mirror, index, real_key)
+        return [self.key_of(self.outside_key_value(mirror, key)) for key in real_keys]
+
+    def _mirror_key(self, mirror: DictValue, index: int, real_key: Any) -> None:
+        if type(real_key) in CONST_TYPES:
+            return
+        source = DictKey(mirror.source, index) if mirror.source is not None else None
+        value = self.wrap(real_key, source)
+        mirror.keyvals[self.key_of(value)] = value
+
+    def outside_key_value(self, mirror: DictValue, key: Key) -> Value:
+        """The value of a key object of an outside dict."""
+        if isinstance(key, Value):
+            return mirror.keyvals.get(key, key)
+        if type(key) in CONST_TYPES:
+            return Const(key)
+        return self.wrap(key, None)
+
+    def key_of(self, value: Value) -> Key:
+        """What stands for a value as a dict key."""
+        if isinstance(value, (Const, Known)):
+            try:
+                hash(value.value)
+            except TypeError as error:
+                self.raise_real(error)
+            return value.value
+        if type(value) is TupleValue and value.cls.__hash__ is tuple.__hash__:
+            return tuple(self.key_of(self.force(item)) for item in value.items)
+        if isinstance(value, FunctionValue) and value.real is not None and value.source is None:
+            return value.real
+        hasher = self.lookup(value.cls, "__hash__")
+        if hasher is None:
+            self.raise_error(TypeError, f"unhashable type: {value.cls.__name__!r}")
+        if hasher in (object.__hash__, types.FunctionType.__hash__) or self.tensors.owns(value):
+            return value
+        special = self.special_key(value)
+        if special is not None:
+            return special
+        return self.graph_break("user-hash", f"{value.cls.__name__} has a __hash__ of its own")
+
+    def special_key(self, value: Value) -> Key | None:
+        """The key of a frozenset and the like."""
+        try:
+            return value.constant()
+        except Exception:
+            return None
+
+    def mapping_items(self, mapping: Value, why: str) -> list[tuple[Value, Value]]:
+        """The items of a mapping that is spread into a dict or a call."""
+        if isinstance(mapping, DictValue):
+            return mapping.items(self)
+        keys = self.find_attribute(mapping, "keys")
+        if keys is None:
+            kind = mapping.cls.__name__
+            self.raise_error(TypeError, f"{kind!r} object is not a mapping")
+        return [(key, self.get_item(mapping, key)) for key in self.unpack(self.call(keys, []))]
+
+    # -- classes ---------------------------------------------------------------------------------
+    def lookup(self, cls: type, name: str) -> Any:
+        """The raw attribute of a class found through its MRO, or MISSING; guarded."""
+        key = (cls, name)
+        found = self._lookups.get(key, DELETED)
+        if found is not DELETED:
+            return found
+        found = MISSING
+        for base in cls.__mro__:
+            if name in base.__dict__:
+                found = base.__dict__[name]
+                break
+        self._lookups[key] = found
+        if not cls.__flags__ & _IMMUTABLE_TYPE:
+            source = self.class_source(cls)
+            if found is MISSING:
+                self.guard("ClassLacks", source, name)
+            else:
+                self.guard("TypeIs", ClassAttr(source, name), type(found))
+        return found
+
+    def class_source(self, cls: type) -> Source:
+        """Where a class can be found again."""
+        source = self._class_sources.get(cls)
+        if source is None:
+            source = self._class_sources[cls] = self._find_class(cls)
+        return source
+
+    def _find_class(self, cls: type) -> Source:
+        """As a base of a class that is known already, else held by the entry."""
+        for known, source in self._class_sources.items():
+            if cls in known.__mro__:
+                found = SeqItem(Attr(source, "__mro__"), known.__mro__.index(cls))
+                self.guard("IdIs", found, cls)
+                return found
+        return ConstSource(cls, cls.__qualname__)
+
+    def class_attribute(self, cls: type, name: str) -> Value:
+        """The raw attribute as a value with a source."""
+        raw = self.lookup(cls, name)
+        if cls.__flags__ & _IMMUTABLE_TYPE:
+            return self.wrap(raw, None)
+        return self.wrap(raw, ClassAttr(self.class_source(cls), name))
+
+    def class_value(self, cls: type) -> Value:
+        """The class itself as a value."""
+        if cls.__flags__ & _IMMUTABLE_TYPE:
+            return self.wrap(cls, None)
+        return self.wrap(cls, self.class_source(cls))
+
+    # -- functions -------------------------------------------------------------------------------
+    def globals_of(self, function: FunctionValue) -> tuple[DictValue, DictValue]:
+        """The mirrors of the globals and builtins that a function reads."""
+        owner = function.globals_of
+        assert owner.real is not None
+        source = owner.source
+        found = self.wrap(owner.real.__globals__, FunctionGlobals(source) if source else None)
+        builtins = self.wrap(owner.real.__builtins__, FunctionBuiltins(source) if source else None)  # type: ignore[attr-defined]
+        assert isinstance(found, DictValue) and isinstance(builtins, DictValue)
+        return found, builtins
+
+    def closure(self, function: FunctionValue) -> list[CellValue]:
+        """The cells of a function's free variables."""
+        if function.cells is not None:
+            return function.cells
+        assert function.real is not None
+        names = function.code.co_freevars
+        cells = []
+        for index, (name, cell) in enumerate(
+            zip(names, function.real.__closure__ or (), strict=True)
+        ):
+            source = ClosureCell(function.source, index, name) if function.source else None
+            value = self.wrap(cell, source)
+            assert isinstance(value, CellValue)
+            cells.append(value)
+        function.cells = cells
+        return cells
+
+    def cell_content(self, cell: CellValue) -> Value | None:
+        """What a cell holds, or None if it is empty."""
+        content = cell.content
+        if content is DELETED:
+            if cell.real is None or cell.dirty:
+                return None
+            content = cell.content = self._read_cell(cell)
+        if type(content) is Lazy:
+            content = cell.content = self.force(content)
+        return content if isinstance(content, Value) else None
+
+    def _read_cell(self, cell: CellValue) -> Value:
+        name = cell.source.name() if cell.source is not None else "cell"
+        try:
+            content = cell.real.cell_contents  # type: ignore[union-attr]
+        except ValueError:
+            self.graph_break("empty-cell", f"the closure variable {name} is not set")
+        return self.wrap(content, CellContents(cell.source, name) if cell.source else None)
+
+    def set_cell(self, cell: CellValue, content: Value | Sentinel) -> None:
+        """Write a cell; the outside cell sees it when the side effects are replayed."""
+        cell.content = content
+        cell.dirty = True
+        self.touch(cell)
+
+    # -- effects ---------------------------------------------------------------------------------
+    def touch(self, value: Value) -> None:
+        """Note that a mutable value changed."""
+        self._touched[value] = None
+
+    @property
+    def touched(self) -> list[Value]:
+        """What changed, in the order of first changes."""
+        return list(self._touched)
+
+    # -- imports ---------------------------------------------------------------------------------
+    def import_module(self, name: str, level: int, fromlist: Any, package: Any) -> Value:
+        """``import`` of what is imported already; anything else breaks."""
+        full = name
+        if level:
+            full = importlib.util.resolve_name("." * level + name, package)
+        module = sys.modules.get(full)
+        if module is None:
+            self.graph_break("import", f"{full} is not imported yet")
+        if not fromlist and not level:
+            full = full.partition(".")[0]
+            module = sys.modules[full]
+        for sub in fromlist or ():
+            if not hasattr(module, sub):
+                self.graph_break("import", f"{full}.{sub} is not imported yet")
+        return self.wrap(module, SysModule(full))

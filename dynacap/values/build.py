@@ -1,0 +1,216 @@
+"""A real object and its source become a value, by a table keyed on the object's type."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
+from dynacap.values.base import Const, Known, Lazy, Value
+from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
+from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.object import CellValue, ExceptionValue, ObjectValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+Builder = Callable[["Tracer", Any, Source | None], Value]
+
+CONST_TYPES: set[type] = {
+    int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented),
+    range, slice, types.CodeType,
+}  # fmt: skip
+
+_BUILDERS: dict[type, Builder] = {}
+_LAYOUTS: list[tuple[type, Builder]] = []  # for subclasses, the most derived first
+
+
+def builds(*kinds: type) -> Callable[[Builder], Builder]:
+    """Register the builder for objects of exactly these types."""
+
+    def register(builder: Builder) -> Builder:
+        for kind in kinds:
+            if kind in _BUILDERS:
+                raise ValueError(f"a builder for {kind!r} is registered already")
+            _BUILDERS[kind] = builder
+        return builder
+
+    return register
+
+
+def builds_subclasses(base: type) -> Callable[[Builder], Builder]:
+    """Register the builder for objects of any subclass of ``base`` that has none of its own."""
+
+    def register(builder: Builder) -> Builder:
+        _LAYOUTS.append((base, builder))
+        _LAYOUTS.sort(key=lambda pair: len(pair[0].__mro__), reverse=True)
+        return builder
+
+    return register
+
+
+def build(t: Tracer, real: Any, source: Source | None) -> Value:
+    """The value of an object that has none yet, with the guards on what it is."""
+    kind = type(real)
+    builder = _BUILDERS.get(kind)
+    if builder is None:
+        builder = _BUILDERS[kind] = _builder_of(kind)
+    return builder(t, real, source)
+
+
+def _builder_of(kind: type) -> Builder:
+    for base, builder in _LAYOUTS:
+        if issubclass(kind, base):
+            return builder
+    return build_object
+
+
+def guard_type(t: Tracer, real: Any, source: Source | None) -> None:
+    """The type of an outside object is what it was, and is where its class is found."""
+    if source is not None:
+        t.guard("TypeIs", source, type(real))
+
+
+def build_object(t: Tracer, real: Any, source: Source | None) -> Value:
+    """An instance of some class."""
+    guard_type(t, real, source)
+    return ObjectValue(type(real), real, source)
+
+
+@builds(
+    type,
+    types.ModuleType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.MethodWrapperType,
+    types.GenericAlias,
+    types.UnionType,
+    property,
+    staticmethod,
+    classmethod,
+)
+def build_known(t: Tracer, real: Any, source: Source | None) -> Value:
+    """An object that is known by identity."""
+    if source is not None:
+        if isinstance(real, types.BuiltinFunctionType) and not isinstance(
+            real.__self__, types.ModuleType | type | None
+        ):
+            return _build_builtin_method(t, real, source)
+        t.guard("IdIs", source, real)
+    return Known(real, source)
+
+
+def _build_builtin_method(t: Tracer, real: Any, source: Source) -> Value:
+    """A C method bound to an object (``some_list.append``) that was kept in a variable."""
+    t.guard("TypeIs", source, type(real))
+    raw = t.lookup(type(real.__self__), real.__name__)
+    obj = t.wrap(real.__self__, Attr(source, "__self__"))
+    t.guard("ConstEq", Attr(source, "__name__"), real.__name__)
+    return BoundMethod(t.wrap(raw, None), obj, source)
+
+
+builds_subclasses(type)(build_known)
+builds_subclasses(types.ModuleType)(build_known)
+builds_subclasses(enum.Enum)(build_known)
+
+
+@builds(types.FunctionType)
+def build_function(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A Python function; its code is guarded when it is called or looked at."""
+    if source is not None:
+        t.guard("TypeIs", source, types.FunctionType)
+    return FunctionValue(real.__code__, real, source)
+
+
+@builds(types.MethodType)
+def build_method(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A bound method that was kept in a variable."""
+    guard_type(t, real, source)
+    func = t.wrap(real.__func__, Attr(source, "__func__") if source else None)
+    obj = t.wrap(real.__self__, Attr(source, "__self__") if source else None)
+    return BoundMethod(func, obj, source)
+
+
+@builds(types.CellType)
+def build_cell(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A closure cell."""
+    guard_type(t, real, source)
+    return CellValue(real=real, source=source)
+
+
+def _items(
+    t: Tracer, real: Any, source: Source | None, step: Callable[[Source, int], Source]
+) -> list[Value]:
+    guard_type(t, real, source)
+    if source is None:
+        return [Lazy(item, None) for item in real]
+    t.guard("Length", source, len(real))
+    return [Lazy(item, step(source, index)) for index, item in enumerate(real)]
+
+
+@builds_subclasses(tuple)
+def build_tuple(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A tuple or an instance of a subclass."""
+    if source is None:
+        items = [t.wrap(item, None) for item in tuple.__iter__(real)]
+        return TupleValue(items, type(real), real, None)
+    return TupleValue(_items(t, real, source, SeqItem), type(real), real, source)
+
+
+@builds_subclasses(list)
+def build_list(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A list or an instance of a subclass."""
+    return ListValue(_items(t, real, source, SeqItem), type(real), real, source)
+
+
+@builds_subclasses(collections.deque)
+def build_deque(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A deque."""
+    items = _items(t, real, source, DequeItem)
+    return ListValue(items, type(real), real, source, real.maxlen)
+
+
+@builds_subclasses(dict)
+def build_dict(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A dict; entries are guarded when they are read, the keys when they are walked."""
+    guard_type(t, real, source)
+    made = DictValue(type(real), real, source)
+    if isinstance(real, collections.defaultdict):
+        factory_source = Attr(source, "default_factory") if source is not None else None
+        made.default = t.wrap(real.default_factory, factory_source)
+    return made
+
+
+def _build_set(t: Tracer, real: Any, source: Source | None) -> Value:
+    guard_type(t, real, source)
+    items = {}
+    for item in real:
+        if type(item) not in CONST_TYPES and source is not None:
+            t.graph_break("outside-set", "a set from outside that holds more than constants")
+        value = t.wrap(item, None)
+        items[t.key_of(value)] = value
+    if source is not None:
+        t.guard("SetEq", source, real)
+    return SetValue(items, type(real), real, source)
+
+
+builds_subclasses(set)(_build_set)
+builds_subclasses(frozenset)(_build_set)
+
+
+@builds_subclasses(BaseException)
+def build_exception(t: Tracer, real: Any, source: Source | None) -> Value:
+    """An exception object."""
+    guard_type(t, real, source)
+    if source is None:
+        return ExceptionValue(type(real), [t.wrap(arg, None) for arg in real.args], real, None)
+    args = t.wrap(real.args, Attr(source, "args"))
+    assert isinstance(args, TupleValue)
+    return ExceptionValue(type(real), args.items, real, source)

@@ -1,0 +1,189 @@
+"""How library handlers are written: operands as parameters, and the small questions they ask.
+
+``@handles(list.append)`` registers a function whose own parameters are the operands, so that a
+call with the wrong number of them never reaches it: such a call breaks, and eager Python raises
+its own error.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value, constant_or
+from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
+from dynacap.values.data_model.calls import call_special, fold, made
+from dynacap.values.natives import native
+from dynacap.values.object import ExceptionValue
+from dynacap.values.tracer import Tracer
+
+Operation = Callable[..., "Value | None"]
+
+NONE: Final = Const(None)
+_C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
+# the built-in type that declares a method -> the storage that a handler for it works on
+_STORAGE: dict[type, type[Value]] = {
+    list: ListValue,
+    deque: ListValue,
+    tuple: TupleValue,
+    dict: DictValue,
+    OrderedDict: DictValue,
+    defaultdict: DictValue,
+    set: SetValue,
+    frozenset: SetValue,
+}
+
+
+def handles(*targets: Any) -> Callable[[Operation], Operation]:
+    """Register a function that takes the operands of these very callables as its parameters.
+
+    Returning None means that the call gives None.
+    """
+
+    def register(function: Operation) -> Operation:
+        for target in targets:
+            native(target)(_adapter(function, target))
+        return function
+
+    return register
+
+
+def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
+    code = function.__code__
+    most = code.co_argcount if not code.co_flags & 0x04 else 1_000_000
+    least = code.co_argcount - len(function.__defaults__ or ())
+    optional = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+    names = frozenset(optional)
+    any_name = bool(code.co_flags & 0x08)
+    owner = target.__objclass__ if isinstance(target, _C_METHODS) else None
+
+    def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if owner is not None:
+            args = _with_storage(t, owner, target, args)
+        if not least <= 1 + len(args) + len(kwargs) or 1 + len(args) > most:
+            bad_arguments(t, target)
+        if kwargs and not any_name and not kwargs.keys() <= names:
+            bad_arguments(t, target)
+        result = function(t, *args, **kwargs)
+        return NONE if result is None else result
+
+    return handler
+
+
+def _with_storage(t: Tracer, owner: type, target: Any, args: list[Value]) -> list[Value]:
+    """The operands, the first of them checked as CPython's descriptors check it."""
+    if not args or not issubclass(args[0].cls, owner):
+        t.raise_error(TypeError, f"descriptor {target.__name__!r} needs an {owner.__name__!r}")
+    wanted = _STORAGE.get(owner)
+    if wanted is None or isinstance(args[0], wanted):
+        return args
+    stored = as_storage(t, args[0])
+    if not isinstance(stored, wanted):
+        t.graph_break("foreign-storage", f"{args[0].describe()} in {target.__qualname__}")
+    return [stored, *args[1:]]
+
+
+def as_storage(t: Tracer, value: Value) -> Value:
+    """A container that is known as a constant, with its elements as values."""
+    real = constant_or(value, None)
+    if isinstance(real, tuple):
+        return TupleValue([t.wrap(item, None) for item in real], type(real))
+    if isinstance(real, frozenset):
+        return SetValue({item: t.wrap(item, None) for item in real}, type(real))
+    return value
+
+
+def methods(name: str, *owners: type) -> list[Any]:
+    """The methods of that name which these types themselves declare."""
+    return [owner.__dict__[name] for owner in owners if name in owner.__dict__]
+
+
+def bad_arguments(t: Tracer, target: Any) -> NoReturn:
+    """Leave a call that CPython will refuse to CPython."""
+    t.graph_break("bad-arguments", getattr(target, "__qualname__", repr(target)))
+
+
+def constant_of(t: Tracer, value: Value, what: str) -> Any:
+    """The constant of a value that must be one."""
+    try:
+        return value.constant()
+    except NotConstant:
+        return t.graph_break("not-constant", f"{what} is {value.describe()}")
+
+
+def real_of_known(value: Value) -> Any:
+    """The object itself where capture knows it by identity, else MISSING."""
+    return value.value if isinstance(value, (Const, Known)) else MISSING
+
+
+def index_of(t: Tracer, value: Value, message: str = "") -> int:
+    """``operator.index(value)``."""
+    real = constant_or(value, MISSING)
+    if isinstance(real, int):
+        return int(real)
+    if t.lookup(value.cls, "__index__") is MISSING:
+        default = f"{value.cls.__name__!r} object cannot be interpreted as an integer"
+        t.raise_error(TypeError, message or default)
+    return int(constant_of(t, call_special(t, value, "__index__", []), "an index"))
+
+
+def slice_of(t: Tracer, key: Value) -> slice | None:
+    """The slice that a key is, with bounds that are numbers; None if it is no slice."""
+    if key.cls is not slice:
+        return None
+    parts = key.parts if isinstance(key, SliceValue) else _slice_parts(key)
+    return slice(*(None if _is_none(part) else index_of(t, part) for part in parts))
+
+
+def _slice_parts(key: Value) -> list[Value]:
+    real = key.constant()
+    return [Const(real.start), Const(real.stop), Const(real.step)]
+
+
+def _is_none(value: Value) -> bool:
+    return type(value) is Const and value.value is None
+
+
+def is_none(value: Value) -> bool:
+    """Whether the value is None."""
+    return _is_none(value)
+
+
+def folded(t: Tracer, real: Any, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
+    """Run a pure callable on operands that must be constants."""
+    result = fold(t, real, args, kwargs or {})
+    if result is None:
+        name = getattr(real, "__qualname__", repr(real))
+        described = ", ".join(arg.describe() for arg in args)
+        t.graph_break("not-constant", f"{name} of {described}")
+    return result
+
+
+def not_implemented() -> Value:
+    """What a special method answers that leaves the operation to the other operand."""
+    return Const(NotImplemented)
+
+
+def raise_with(cls: type[BaseException], *args: Value) -> NoReturn:
+    """Raise in the traced program, with values as the exception's arguments."""
+    raise UserRaise(ExceptionValue(cls, list(args)))
+
+
+__all__ = [
+    "NONE",
+    "as_storage",
+    "bad_arguments",
+    "constant_of",
+    "folded",
+    "handles",
+    "index_of",
+    "is_none",
+    "made",
+    "methods",
+    "not_implemented",
+    "raise_with",
+    "real_of_known",
+    "slice_of",
+]
