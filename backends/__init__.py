@@ -2,3 +2,25 @@
 
 if __name__ != "dynacap.backends":  # a second copy under the folder's own name would not be equal
     raise ImportError("import this package as dynacap.backends, not as backends")
+
+from dynacap.backends.compile_graph import compile_graph
+from dynacap.backends.eager import eager
+from dynacap.backends.interpreter import interpreter
+from dynacap.backends.registry import (
+    backend_name,
+    list_backends,
+    lookup_backend,
+    register_backend,
+)
+from dynacap.backends.torch_bridge import TorchBackend
+
+__all__ = [
+    "TorchBackend",
+    "backend_name",
+    "compile_graph",
+    "eager",
+    "interpreter",
+    "list_backends",
+    "lookup_backend",
+    "register_backend",
+]

@@ -2,8 +2,8 @@
 
 Nodes link to each other in both directions, so pickling them one inside the other would recurse
 once for each; in a record a node is the number of its place.  Targets go by qualified name where
-they have one (operators of ``torch.ops`` cannot be pickled themselves).  Of ``meta`` only plain data
-is kept: fake tensors belong to the process that made them.
+they have one (operators of ``torch.ops`` cannot be pickled themselves).  Of ``meta`` only plain
+data is kept: fake tensors belong to the process that made them.
 """
 
 import importlib
