@@ -58,7 +58,8 @@ make_room(void)
         thread->capacity = SAVED_AT_HAND;
         return 0;
     }
-    Saved *saved = PyMem_Malloc(2 * thread->capacity * sizeof(Saved));
+    Py_ssize_t capacity = 2 * thread->capacity;
+    Saved *saved = PyMem_Malloc(capacity * sizeof(Saved));
     if (saved == NULL) {
         PyErr_NoMemory();
         return -1;
@@ -66,7 +67,7 @@ make_room(void)
     memcpy(saved, thread->saved, thread->n_saved * sizeof(Saved));
     release_room();
     thread->saved = saved;
-    thread->capacity *= 2;
+    thread->capacity = capacity;
     return 0;
 }
 
@@ -83,8 +84,8 @@ activation_enter(PyObject *callback)
     if (thread->base != NO_BASE) {
         /* User code goes on at the depth at which it would be without us. */
         int *left = recursion_left(PyThreadState_Get());
-        saved->lent = thread->base - *left;
-        *left = thread->base;
+        saved->lent = thread->base - RECURSION_OF_C_CALL - *left;
+        *left += saved->lent;
         thread->base = NO_BASE;
     }
     saved->callback = swap_callback(Py_XNewRef(callback));

@@ -66,17 +66,22 @@ run_flat(PyThreadState *tstate, PyObject *answer, PyObject *const *flat, Py_ssiz
 
 /* --- calling --------------------------------------------------------------------------------- */
 
-/* Call the function itself: for what does not fit the signature, and in deep recursion. */
+/* Call the function itself: for what does not fit the signature, and in deep recursion. In eager
+ * Python this call would nest no C call, so that only the C stack limits it. */
 static PyObject *
 call_function(CompiledFunction *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
+    PyThreadState *tstate = PyThreadState_Get();
     if (c_stack_is_low()) {
         PyErr_SetString(PyExc_RecursionError,
                         "maximum recursion depth exceeded: the C stack is used up by calls "
                         "through compiled functions");
         return NULL;
     }
-    return PyObject_Vectorcall(self->function, args, nargsf, kwnames);
+    c_recursion_lend(tstate, 1);
+    PyObject *result = PyObject_Vectorcall(self->function, args, nargsf, kwnames);
+    c_recursion_lend(tstate, -1);
+    return result;
 }
 
 static PyObject *

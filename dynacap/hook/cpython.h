@@ -149,6 +149,13 @@ recursion_left(PyThreadState *tstate)
 #endif
 }
 
+/* Frames that a call of a C function takes from recursion_left() until it returns. */
+#if PY_VERSION_HEX >= 0x030C0000
+#define RECURSION_OF_C_CALL 0
+#else
+#define RECURSION_OF_C_CALL 1
+#endif
+
 /* Whether the interpreter's own limit on nested C calls is half used up. */
 static inline int
 c_recursion_is_low(PyThreadState *tstate)
@@ -166,8 +173,20 @@ c_recursion_is_low(PyThreadState *tstate)
 #endif
 }
 
-/* Whether nested C calls can overflow the C stack before the interpreter stops them. */
-#if PY_VERSION_HEX >= 0x030C0000
+/* Let `calls` more C calls nest; the caller has looked at the C stack itself. */
+static inline void
+c_recursion_lend(PyThreadState *tstate, int calls)
+{
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+    tstate->c_recursion_remaining += calls;
+#else
+    (void)tstate;
+    (void)calls;
+#endif
+}
+
+/* Whether the interpreter itself stops C calls before they overflow the C stack. */
+#if PY_VERSION_HEX >= 0x030E0000
 #define C_STACK_IS_GUARDED 1
 #else
 #define C_STACK_IS_GUARDED 0

@@ -1,0 +1,117 @@
+"""Which threads the hook is active in, and with which callback; the twin of activation.c."""
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from dynacap.hook.protocol import Callback
+
+
+class ThreadState(threading.local):
+    """One thread: its callback, what unfinished ``enter`` calls replaced, the trace function."""
+
+    def __init__(self) -> None:
+        self.callback: Callback | None = None
+        self.saved: list[Callback | None] = []
+        self.tracing = False
+        self.dropped = False
+        """CPython dropped our trace function, since an exception went through it."""
+        self.outer: Any = None
+        """The trace function that was there before ours, and is still served."""
+
+
+class Activation:
+    """Switches ``sys.settrace`` in the threads where a callback is to be asked."""
+
+    def __init__(self, saw_call: Callable[[FrameType, Callback], None]) -> None:
+        self.thread = ThreadState()
+        self._saw_call = saw_call
+
+    def enter(self, callback: Callback | None) -> int:
+        """Make ``callback`` the thread's; the token ends it."""
+        thread = self.thread
+        thread.saved.append(thread.callback)
+        self.switch(callback)
+        return len(thread.saved) - 1
+
+    def exit(self, token: int) -> None:
+        """End what the matching :meth:`enter`, and each one after it, began in this thread."""
+        saved = self.thread.saved
+        if not 0 <= token < len(saved):
+            raise RuntimeError(
+                f"exit({token}): this thread has {len(saved)} unfinished enter(); each token "
+                "serves once, in the thread that it was made in"
+            )
+        callback = saved[token]
+        del saved[token:]
+        self.switch(callback)
+
+    def pause(self) -> tuple[Callback | None, int]:
+        """Run our own code from here on, the hook inactive; :meth:`resume` ends it."""
+        thread = self.thread
+        paused = (thread.callback, len(thread.saved))
+        if thread.callback is not None:
+            self.switch(None)
+        return paused
+
+    def resume(self, paused: tuple[Callback | None, int]) -> None:
+        """Undo :meth:`pause`, and each ``enter`` since that lacks its ``exit``."""
+        callback, unfinished = paused
+        del self.thread.saved[unfinished:]
+        if callback is not self.thread.callback:
+            self.switch(callback)
+
+    def is_active(self) -> bool:
+        """Whether a callback is to be asked in this thread."""
+        return self.thread.callback is not None
+
+    def switch(self, callback: Callback | None) -> None:
+        """Exchange the thread's callback, and trace calls while there is one."""
+        thread = self.thread
+        thread.callback = callback
+        if callback is None:
+            self._stop_tracing(thread)
+        else:
+            self._start_tracing(thread)
+
+    def _start_tracing(self, thread: ThreadState) -> None:
+        if not thread.tracing:
+            thread.tracing = True
+            thread.dropped = False
+            thread.outer = sys.gettrace()
+            sys.settrace(self.trace)
+
+    def _stop_tracing(self, thread: ThreadState) -> None:
+        if not thread.tracing:
+            return
+        thread.tracing = False
+        current = sys.gettrace()
+        # Someone who set another trace function meanwhile wants it to stay.
+        if current == self.trace or (current is None and thread.dropped):
+            sys.settrace(thread.outer)
+        thread.outer = None
+
+    def trace(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """The trace function: see a call, then let the one that was there before see it."""
+        thread = self.thread
+        try:
+            if event == "call" and thread.callback is not None:
+                self._saw_call(frame, thread.callback)
+        except BaseException:
+            thread.dropped = True
+            raise
+        outer = thread.outer
+        if outer is None:
+            return None
+        local = outer(frame, event, arg)
+        self._stay_on_top(thread)
+        return local
+
+    def _stay_on_top(self, thread: ThreadState) -> None:
+        """Tracers in C put themselves in place of the Python function that called them."""
+        current = sys.gettrace()
+        if thread.tracing and current != self.trace:
+            thread.outer = current
+            sys.settrace(self.trace)

@@ -1,0 +1,219 @@
+"""The hook in plain Python: sees calls through ``sys.settrace``, dispatches by a trampoline.
+
+A trace function can neither replace the frame that starts nor ask for its function.  So the first
+call of a function that the callback wants runs as it is, and from then on the function's
+``__code__`` is a trampoline: it asks the callback of the thread in which it runs and calls what
+that answers, or the original code.  What inspects ``function.__code__`` meanwhile sees the
+trampoline, and tracebacks show its frame above the one of the original code.  ``reset()`` puts the
+original back.
+"""
+
+import inspect
+import threading
+import weakref
+from contextlib import AbstractContextManager
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any
+
+from dynacap.hook import compiled_function
+from dynacap.hook.activation import Activation
+from dynacap.hook.code_table import CodeTable
+from dynacap.hook.failures import report_failure
+from dynacap.hook.functions import FunctionFinder
+from dynacap.hook.protocol import (
+    Callback,
+    Capabilities,
+    CompiledFunction,
+    Finish,
+    FrameCallable,
+    Never,
+)
+from dynacap.hook.signature import spreader, trampoline
+
+_ANY_GENERATOR = (
+    inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+    | inspect.CO_ITERABLE_COROUTINE
+)
+_FUNCTION_BODY = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
+
+
+class Exchange:
+    """One function whose code is a trampoline.
+
+    The function owns the trampoline, and the trampoline owns this.  The way back is by weak
+    references: the garbage collector does not look into code objects, so that a cycle through one
+    would never go.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        self.original = function.__code__
+        self._spread = spreader(self.original)
+        self._function = weakref.ref(function)
+        function.__code__ = trampoline(self.original, self.run)
+
+    def run(self, *bound: Any) -> Any:
+        """What the trampoline calls, with the arguments that it bound."""
+        function = self._function()
+        if function is None:
+            raise RuntimeError("a trampoline ran for a function that is gone")
+        callback = _activation.thread.callback
+        if callback is not None and self.original not in _never:
+            answer = _ask(callback, function)
+            if answer is not None:
+                return run_flat(answer, function, *bound)
+        return self._spread(self._as_it_was(function), *bound)
+
+    def undo(self) -> None:
+        """Put the original code back, unless the user has put something else there."""
+        function = self._function()
+        if function is not None and _exchanged.get(function.__code__) is self:
+            function.__code__ = self.original
+
+    def _as_it_was(self, function: FunctionType) -> FunctionType:
+        return FunctionType(
+            self.original, function.__globals__, function.__name__, None, function.__closure__
+        )
+
+
+def run_flat(answer: FrameCallable, /, *flat: Any) -> Any:
+    """Call a frame callable, or the table of a compiled function, with the hook inactive."""
+    if isinstance(answer, compiled_function.CompiledFunction):
+        return answer.run(*flat)
+    paused = _activation.pause()
+    try:
+        return answer(*flat)
+    finally:
+        _activation.resume(paused)
+
+
+def original_code(function: FunctionType) -> CodeType:
+    """The code that the function had before it was exchanged."""
+    exchange = _exchanged.get(function.__code__)
+    return function.__code__ if exchange is None else exchange.original
+
+
+def _ask(callback: Callback, function: FunctionType) -> FrameCallable | None:
+    """The callback's answer, asked with the hook inactive; None for all that is no callable."""
+    answer: FrameCallable | Never | None = None
+    paused = _activation.pause()
+    try:
+        answer = callback(function)
+    except Exception as error:
+        report_failure(error, function)
+    finally:
+        _activation.resume(paused)
+    if isinstance(answer, Never):
+        _never[original_code(function)] = True
+        return None
+    return answer
+
+
+def _saw_call(frame: FrameType, callback: Callback) -> None:
+    """A frame begins: exchange its function's code if the callback wants it."""
+    code = frame.f_code
+    if code.co_flags & (_ANY_GENERATOR | _FUNCTION_BODY) != _FUNCTION_BODY:
+        return
+    if code in _never or code in _exchanged or _is_exchanged(code):
+        return
+    function = _finder.find(frame)
+    if function is None or _ask(callback, function) is None:
+        return
+    with _lock:
+        if function.__code__ is code:
+            exchange = Exchange(function)
+            _exchanged[function.__code__] = exchange
+            _originals[code] = weakref.ref(exchange)
+
+
+def _is_exchanged(code: CodeType) -> bool:
+    """Whether this is the code behind a trampoline, now run for it (or for a second function)."""
+    exchange = _originals.get(code)
+    return exchange is not None and exchange() is not None
+
+
+_lock = threading.Lock()
+_activation = Activation(_saw_call)
+_finder = FunctionFinder()
+_never: CodeTable[bool] = CodeTable()
+_exchanged: CodeTable[Exchange] = CodeTable()  # by the trampoline
+_originals: CodeTable[weakref.ref[Exchange]] = CodeTable()
+
+
+class Active:
+    """While entered, calls in this thread are offered to the callback."""
+
+    def __init__(self, callback: Callback | None) -> None:
+        self._callback = callback
+        self._token: int | None = None
+
+    def __enter__(self) -> "Active":
+        if self._token is not None:
+            raise RuntimeError("this activation is entered already; make another")
+        self._token = _activation.enter(self._callback)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        token, self._token = self._token, None
+        _activation.exit(-1 if token is None else token)
+
+
+class SettraceHook:
+    """The functions of this module under the names of the Protocol."""
+
+    name = "settrace"
+    capabilities = Capabilities(
+        replaces_running_frame=False,
+        sees_every_function=False,
+        keeps_code=False,
+        keeps_recursion_limit=False,
+        tidies_tracebacks=False,
+    )
+
+    enter = staticmethod(_activation.enter)
+    exit = staticmethod(_activation.exit)
+    is_active = staticmethod(_activation.is_active)
+    clear_marks = staticmethod(_never.clear)
+    original_code = staticmethod(original_code)
+    set_suspend_type = staticmethod(compiled_function.set_suspend_type)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def active(self, callback: Callback | None) -> AbstractContextManager[object]:
+        """A context: offer calls of this thread to ``callback``."""
+        return Active(callback)
+
+    def mark_never(self, code: CodeType) -> None:
+        """Offer calls of ``code`` to nobody."""
+        _never[code] = True
+
+    def is_marked(self, code: CodeType) -> bool:
+        """Whether :meth:`mark_never` holds for ``code``."""
+        return code in _never
+
+    def mark_hidden(self, code: CodeType) -> None:
+        """Nothing: see ``capabilities.tidies_tracebacks``."""
+
+    def compiled_function(
+        self, function: FunctionType, table: FrameCallable, finish: Finish | None = None
+    ) -> CompiledFunction:
+        """A compiled function in Python."""
+        return compiled_function.CompiledFunction(
+            function, table, finish, _activation, original_code
+        )
+
+    def reset(self) -> None:
+        """Put every exchanged code back and forget marks and findings."""
+        for exchange in _exchanged.values():
+            exchange.undo()
+        _exchanged.clear()
+        _originals.clear()
+        _never.clear()
+        _finder.clear()
