@@ -25,8 +25,8 @@ __all__ = ["Again", "Branch", "Leaf", "Node", "Snapshot", "snapshot"]
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 # Module hooks are kept under numbers from a counter of the whole process.
 HOOK_TABLE = re.compile(r"^_.*hooks\w*$")
-# Marks that compilers leave on functions, with ids in them; and the way to what was decorated.
-MARKS = re.compile(r"^(_torch_?dynamo|_dynacap|__wrapped__$)")
+# Marks that torch.compile leaves, some with ids in them; and the way to what was decorated.
+MARKS = re.compile(r"^(_torch_?dynamo|_dynamo|_dynacap_mark|__wrapped__$)")
 # Owned by one side only, or a cache that no program can see the use of.
 HIDDEN_ATTRIBUTES = frozenset({"_compiled_call_impl", "__weakref__", "__orig_class__"})
 ITERATOR_TYPES: tuple[type, ...] = (
@@ -159,7 +159,7 @@ def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
     elif value.device.type != "meta":
         facts["numbers"] = Leaf(value.detach().to_dense().clone())
     extra = vars(value) if type(value).__dictoffset__ else {}
-    facts |= taken.parts(((f".{k}", v) for k, v in extra.items()), path)
+    facts |= taken.parts(((f".{k}", v) for k, v in extra.items() if not MARKS.match(k)), path)
     return Branch(type_name(value), facts)
 
 
