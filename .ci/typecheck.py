@@ -17,8 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VIEW = ROOT / "build" / "typecheck"
-BESIDE = ("tests", "examples", "benchmarks")
-CHECKED = ("dynacap", *BESIDE)
+SCRIPTS = ("examples", "benchmarks")  # run as scripts, so each folder is where its imports start
 
 
 def mapped_folders() -> dict[str, Path]:
@@ -40,10 +39,17 @@ def make_view(view: Path = VIEW) -> Path:
     for name, folder in folders.items():
         if name != "dynacap":
             (package / name.removeprefix("dynacap.")).symlink_to(folder)
-    for name in BESIDE:
-        if any((ROOT / name).rglob("*.py")):
-            (view / name).symlink_to(ROOT / name)
+    (view / "tests").symlink_to(ROOT / "tests")
+    (view / "scripts").mkdir()
+    for path in script_modules():
+        (view / "scripts" / path.name).symlink_to(path)
     return view
+
+
+def script_modules() -> list[Path]:
+    """The modules and packages that lie in the folders of scripts."""
+    entries = [entry for name in SCRIPTS for entry in (ROOT / name).glob("*")]
+    return [entry for entry in entries if entry.suffix == ".py" or any(entry.glob("*.py"))]
 
 
 def source_files() -> list[Path]:
@@ -53,19 +59,24 @@ def source_files() -> list[Path]:
 
 def main() -> int:
     """Check everything; the exit status says whether it is all right and all was seen."""
-    view = make_view()
+    make_view()
     if "--view" in sys.argv:
         return 0
-    packages = [option for name in CHECKED if (view / name).exists() for option in ("-p", name)]
+    options = ["-p", "dynacap", "-p", "tests"]
+    for path in script_modules():
+        options += ["-p" if path.is_dir() else "-m", path.stem]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *packages],
+        [sys.executable, "-m", "mypy", *options],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
         check=False,
     )
     # A reader, or an editor that follows the message, wants the file that git knows.
-    print(re.sub(r"build/typecheck/(dynacap/(?=guards|fxlite|backends))?", "", done.stdout), end="")
+    print(
+        re.sub(r"build/typecheck/(dynacap/(?=guards|fxlite|backends)|scripts/)?", "", done.stdout),
+        end="",
+    )
     counted = re.search(r"(?:checked|no issues found in) (\d+) source file", done.stdout)
     if counted is None or int(counted[1]) < len(source_files()):
         print(f"mypy did not see all of the {len(source_files())} source files")

@@ -22,7 +22,7 @@ ROWS = {
     "backends": 3,
     "guards": 2, "hook": 2,
     "opcodes": 1, "fxlite": 1,
-    "errors": 0, "config": 0, "log": 0, "env": 0,
+    "errors": 0, "config": 0, "log": 0, "env": 0, "marks": 0,
 }  # fmt: skip
 # Modules of one row that are not one package: who may import whom.
 AMONG = {
