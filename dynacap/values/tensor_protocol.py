@@ -17,6 +17,14 @@ class TensorFamily(Protocol):
     graph: Any  # dynacap.fxlite.Graph
     inputs: list[Value]  # tensors (and other placeholders) from outside, in placeholder order
 
+    def enter_capture(self) -> None:
+        """Called before the first instruction is traced."""
+        ...
+
+    def exit_capture(self) -> None:
+        """Called when capture ends, however it ends: torch's state is again what it was."""
+        ...
+
     def owns(self, value: Value) -> bool:
         """Whether the value is a tensor."""
         ...

@@ -94,6 +94,10 @@ class Tracer(Protocol):
         """Raise in the traced program what folding an operation raised for real."""
         ...
 
+    def location(self) -> tuple[str, int, str]:
+        """File, line and function of the user's instruction that runs now."""
+        ...
+
     def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
         """Stop capture before the current instruction."""
         ...

@@ -54,7 +54,7 @@ class FakeWorld:
                 made.requires_grad_()
             return made
         plain = real.data if type(real) is not torch.Tensor and not real.requires_grad else real
-        return self.mode.from_tensor(plain, static_shapes=True)  # type: ignore[no-any-return]
+        return self.mode.from_tensor(plain, static_shapes=True)
 
     def quieten(self) -> None:
         """Keep what fakes warn and log about from the user: the real run says it again.

@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch._library import custom_ops
 
 _OPERATOR_TYPES: tuple[type, ...] = (
     torch._ops.OpOverload,
     torch._ops.OpOverloadPacket,
-    torch.library.CustomOpDef,
+    custom_ops.CustomOpDef,
 )
 # Written in Python, and better inlined: they take or give things that no node can hold.
 _INLINED = frozenset({"broadcast_shapes", "triplet_margin_with_distance_loss"})
@@ -116,4 +117,4 @@ def allow(real: Any) -> None:
 def disallow(real: Any) -> None:
     """Undo :func:`allow`, and take an operation of torch's out."""
     for table in (_allowed, _functions, _method_names):
-        table.pop(id(real), None)  # type: ignore[attr-defined]
+        table.pop(id(real), None)

@@ -58,7 +58,7 @@ class TensorValue(NodeValue):
 
 
 class OpaqueValue(NodeValue):
-    """An object that is no tensor, made by a node and used by later ones (a guard object of C++)."""
+    """An object that is no tensor, made by one node and used by others (a guard object of C++)."""
 
     __slots__ = ("type_",)
 

@@ -1,0 +1,165 @@
+"""Operands of an operation: each value as it stands in the graph and as the fake run needs it."""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+from dynacap.values.base import Const, Known, Lazy, NotConstant, Value
+from dynacap.values.container import DictValue, ListValue, SliceValue, TupleValue
+from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.tensor.surface import is_operation
+from dynacap.values.tensor.value import OpaqueValue, TensorValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+Pair = tuple[Any, Any]  # what the node holds, what the fake run is given
+
+
+def lower(t: Tracer, value: Value) -> Pair:
+    """A value as an argument of a node and as an argument of the fake run."""
+    kind = type(value)
+    if kind is TensorValue:
+        return value.node, value.fake  # type: ignore[attr-defined]
+    if kind is Const:
+        return value.value, value.value  # type: ignore[attr-defined]
+    lowering = _LOWERINGS.get(kind)
+    if lowering is None:
+        _unsupported(t, value)
+    return lowering(t, value)
+
+
+def lower_all(t: Tracer, args: list[Value]) -> tuple[list[Any], list[Any]]:
+    """The same for positional arguments."""
+    nodes: list[Any] = []
+    fakes: list[Any] = []
+    for value in args:
+        kind = type(value)
+        if kind is TensorValue:
+            nodes.append(value.node)  # type: ignore[attr-defined]
+            fakes.append(value.fake)  # type: ignore[attr-defined]
+        elif kind is Const:
+            nodes.append(value.value)  # type: ignore[attr-defined]
+            fakes.append(value.value)  # type: ignore[attr-defined]
+        else:
+            node, fake = lower(t, value)
+            nodes.append(node)
+            fakes.append(fake)
+    return nodes, fakes
+
+
+def lower_keywords(t: Tracer, kwargs: dict[str, Value]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same for keyword arguments."""
+    nodes: dict[str, Any] = {}
+    fakes: dict[str, Any] = {}
+    for name, value in kwargs.items():
+        nodes[name], fakes[name] = lower(t, value)
+    return nodes, fakes
+
+
+def _known(t: Tracer, value: Known) -> Pair:
+    real = value.value
+    if isinstance(real, enum.Enum):
+        return _enum_member(t, value, real)
+    if isinstance(real, torch.Generator):
+        t.graph_break(
+            "random-generator",
+            "a torch.Generator is an argument of an operation",
+            "draw the random numbers outside the compiled function, or use the default generator",
+        )
+    if isinstance(real, types.FunctionType | types.BuiltinFunctionType) and not is_operation(real):
+        _unsupported(t, value)
+    if isinstance(real, types.ModuleType):
+        _unsupported(t, value)
+    return real, real
+
+
+def _enum_member(t: Tracer, value: Known, real: enum.Enum) -> Pair:
+    """Members that are numbers or strings too go in as such: a graph is made of plain values."""
+    for kind in (int, float, str):
+        if isinstance(real, kind):
+            plain = kind.__int__(real) if kind is int else kind(real.value)
+            return plain, plain
+    return real, real
+
+
+def _tuple(t: Tracer, value: TupleValue) -> Pair:
+    nodes, fakes = lower_all(t, _forced(t, value.items))
+    kind = value.type_
+    if kind is tuple:
+        return tuple(nodes), tuple(fakes)
+    if kind is torch.Size:
+        return tuple(nodes), torch.Size(fakes)
+    if hasattr(kind, "_fields"):
+        return kind._make(nodes), kind._make(fakes)  # type: ignore[attr-defined]
+    return tuple(nodes), tuple(fakes)
+
+
+def _list(t: Tracer, value: ListValue) -> Pair:
+    if value.type_ is not list:
+        _unsupported(t, value)
+    return lower_all(t, _forced(t, value.items))
+
+
+def _forced(t: Tracer, items: list[Value]) -> list[Value]:
+    for index, item in enumerate(items):
+        if type(item) is Lazy:
+            t.force_item(items, index)
+    return items
+
+
+def _dict(t: Tracer, value: DictValue) -> Pair:
+    nodes: dict[Any, Any] = {}
+    fakes: dict[Any, Any] = {}
+    for keyval, item in value.items(t):
+        try:
+            key = keyval.constant()
+        except NotConstant:
+            _unsupported(t, value)
+        nodes[key], fakes[key] = lower(t, item)
+    return nodes, fakes
+
+
+def _slice(t: Tracer, value: SliceValue) -> Pair:
+    nodes, fakes = lower_all(t, list(value.parts))
+    return slice(*nodes), slice(*fakes)
+
+
+def _opaque(t: Tracer, value: OpaqueValue) -> Pair:
+    _unsupported(t, value)
+
+
+def _function(t: Tracer, value: FunctionValue) -> Pair:
+    if value.real is not None and is_operation(value.real):
+        return value.real, value.real
+    _unsupported(t, value)
+
+
+def _lazy(t: Tracer, value: Lazy) -> Pair:
+    return lower(t, t.force(value))
+
+
+def _unsupported(t: Tracer, value: Value) -> NoReturn:
+    t.graph_break(
+        "tensor-argument",
+        f"{value.describe()} is an argument of a tensor operation",
+        "pass tensors, numbers, and lists or tuples of them",
+    )
+
+
+_LOWERINGS: dict[type, Callable[..., Pair]] = {
+    Known: _known,
+    TupleValue: _tuple,
+    ListValue: _list,
+    DictValue: _dict,
+    SliceValue: _slice,
+    OpaqueValue: _opaque,
+    FunctionValue: _function,
+    BoundMethod: _unsupported,
+    Lazy: _lazy,
+}

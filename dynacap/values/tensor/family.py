@@ -1,0 +1,261 @@
+"""Tensors under capture: the graph that grows, and what each operation gives."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynacap.fxlite.graph import Graph
+from dynacap.fxlite.node import Node
+from dynacap.guards.ref import Ref
+from dynacap.guards.source import Source
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.data_model.attributes import instance_dict
+from dynacap.values.tensor import breaks, fields, indexing
+from dynacap.values.tensor.arguments import lower_all, lower_keywords
+from dynacap.values.tensor.fake import FakeWorld
+from dynacap.values.tensor.results import holds_tensors, static_value, wrap_result
+from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
+from dynacap.values.tensor.value import TensorValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+PLAIN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter})
+_NUMBERS = (int, float, bool, complex)
+_NOT_IN_NAMES = re.compile(r"\W+")
+
+
+class TensorFamily:
+    """One capture's graph, its inputs, and its fake tensors.
+
+    A fake stands for one Python tensor object: an operation that returns the very fake it was
+    given returns the tensor that it was given.
+    """
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.inputs: list[Value] = []
+        self.world = FakeWorld()
+        self._by_fake: dict[int, TensorValue] = {}
+        self._first_operation: Node | None = None
+        self._undo: list[Callable[[], object]] = []
+        self.changes_state = False
+        self.contexts: dict[int, Any] = {}  # real guard objects, by the id of their value
+        self.open_contexts: list[Any] = []
+
+    # -- the life of a capture -------------------------------------------------------------------
+    def enter_capture(self) -> None:
+        """Called before the first instruction is traced."""
+        self.world.quieten()
+
+    def exit_capture(self) -> None:
+        """Called when capture ends, however it ends: torch's state is again what it was."""
+        while self._undo:
+            self._undo.pop()()
+        self.world.restore()
+
+    def when_capture_ends(self, undo: Callable[[], object]) -> None:
+        """Note how to undo a change of torch's state that the traced program made."""
+        self._undo.append(undo)
+        self.changes_state = True
+
+    # -- questions -------------------------------------------------------------------------------
+    def owns(self, value: Value) -> bool:
+        """Whether the value is a tensor."""
+        return type(value) is TensorValue
+
+    def takes_binary(self, left: Value, right: Value) -> bool:
+        """Whether an operator on these is a torch operation: a tensor and a tensor or number."""
+        if type(left) is TensorValue:
+            return type(right) is TensorValue or _is_number(right)
+        return type(right) is TensorValue and _is_number(left)
+
+    def is_operation(self, real: Any) -> bool:
+        """Whether a callable belongs to torch's operator surface and goes into the graph."""
+        return is_operation(real)
+
+    # -- tensors ---------------------------------------------------------------------------------
+    def wrap(self, t: Tracer, real: Any, source: Source | None) -> Value:
+        """A tensor from outside: a graph input, with its guard."""
+        if type(real) not in PLAIN_CLASSES:
+            breaks.refuse(t, breaks.SUBCLASS, f"a {type(real).__name__} is used")
+        if real.layout is not torch.strided or real.is_quantized or real.is_nested:
+            refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
+            breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
+        if source is not None:
+            t.guard("Tensor", source, *_facts(real))
+        fake = self.world.of(real)
+        node = self._placeholder(t, source, fake)
+        value = TensorValue(node, fake, type(real), real, source)
+        self._by_fake[id(fake)] = value
+        self.inputs.append(value)
+        return value
+
+    def _placeholder(self, t: Tracer, source: Source | None, fake: torch.Tensor) -> Node:
+        name = _NOT_IN_NAMES.sub("_", source.name()).strip("_") if source is not None else ""
+        graph = self.graph
+        if self._first_operation is None:
+            node = graph.placeholder(name or "constant")
+        else:
+            with graph.inserting_before(self._first_operation):
+                node = graph.placeholder(name or "constant")
+        node.meta["example_value"] = fake
+        return node
+
+    def tensor_of(self, node: Node, fake: torch.Tensor) -> TensorValue:
+        """The tensor that a fake stands for; ``node`` is the last that gave it."""
+        known = self._by_fake.get(id(fake))
+        if known is not None:
+            known.node = node
+            return known
+        value = self._by_fake[id(fake)] = TensorValue(node, fake)
+        return value
+
+    def known_tensor(self, fake: Any) -> TensorValue | None:
+        """The tensor that a fake stands for, if it is not new."""
+        return self._by_fake.get(id(fake))
+
+    # -- operations ------------------------------------------------------------------------------
+    def call(self, t: Tracer, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Put a call into the graph, run it on fake tensors, give the result as a value."""
+        name = method_name(target)
+        if name is not None:
+            return self.method(t, name, args, kwargs)
+        return self.emit(t, "call_function", target, target, args, kwargs)
+
+    def method(self, t: Tracer, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """The same for a method of a tensor; ``args[0]`` is the tensor."""
+        refusal = breaks.method_refusal(name)
+        if refusal is not None:
+            breaks.refuse(t, refusal, f"Tensor.{name} is called")
+        if not args or type(args[0]) is not TensorValue:
+            described = args[0].describe() if args else "nothing"
+            breaks.refuse(
+                t, breaks.Refusal("tensor-argument", ""), f"Tensor.{name} is called on {described}"
+            )
+        special = _SPECIAL_METHODS.get(name)
+        if special is not None:
+            return special(self, t, args)
+        return self.emit(t, "call_method", name, operator.methodcaller, args, kwargs)
+
+    def emit(
+        self,
+        t: Tracer,
+        op: str,
+        target: Any,
+        run: Callable[..., Any],
+        args: list[Value],
+        kwargs: dict[str, Value],
+    ) -> Value:
+        """Run an operation on fakes and add its node, unless the result is static metadata."""
+        node_args, fake_args = lower_all(t, args)
+        node_kwargs, fake_kwargs = lower_keywords(t, kwargs) if kwargs else ({}, {})
+        try:
+            if op == "call_method":
+                run, fake_args = getattr(fake_args[0], target), fake_args[1:]
+            result = self.world.run(run, fake_args, fake_kwargs)
+        except Exception as error:
+            breaks.break_on_error(t, target, error)
+        if result is not None and not holds_tensors(result):
+            return static_value(t, result)
+        node = self.add_node(t, op, target, tuple(node_args), node_kwargs, result)
+        return wrap_result(t, self, node, result)
+
+    def add_node(
+        self, t: Tracer, op: str, target: Any, args: Any, kwargs: dict[str, Any], result: Any
+    ) -> Node:
+        """A node at the end of the graph, with what it gives and the user's line."""
+        node = self.graph.create_node(op, target, args, kwargs)
+        node.meta["example_value"] = result
+        node.meta["source_loc"] = t.location()
+        if self._first_operation is None:
+            self._first_operation = node
+        return node
+
+    # -- attributes and items --------------------------------------------------------------------
+    def read_field(self, t: Tracer, raw: Any, obj: Value) -> Value | None:
+        """A C-level field of a tensor; None if ``obj`` is no tensor."""
+        if type(obj) is not TensorValue:
+            return None
+        return fields.read_field(self, t, obj, raw.__name__)
+
+    def set_attribute(self, t: Tracer, obj: Value, name: str, value: Value) -> None:
+        """``tensor.name = value``; attributes of the user's own go to the instance dict."""
+        assert isinstance(obj, TensorValue)
+        if name in fields.FIELDS or hasattr(torch._C.TensorBase, name):
+            fields.set_field(self, t, obj, name, value)
+            return
+        attrs = instance_dict(t, obj)
+        assert attrs is not None
+        attrs.set(t, name, Const(name), value)
+
+    def get_item(self, t: Tracer, obj: Value, key: Value) -> Value:
+        """``tensor[key]``."""
+        return indexing.get_item(self, t, obj, key)
+
+    def set_item(self, t: Tracer, obj: Value, key: Value, value: Value) -> None:
+        """``tensor[key] = value``."""
+        indexing.set_item(self, t, obj, key, value)
+
+    def iterate(self, t: Tracer, obj: Value) -> Value:
+        """``iter(tensor)``."""
+        assert isinstance(obj, TensorValue)
+        return indexing.iterate(self, t, obj)
+
+    def truth(self, t: Tracer, obj: Value) -> bool:
+        """``bool(tensor)``: known only when the data are."""
+        breaks.refuse(t, breaks.BRANCH, "the truth of a tensor decides which way to go")
+
+
+def _facts(real: torch.Tensor) -> tuple[Any, ...]:
+    """What the guard on a tensor expects of it, in the order of its fields."""
+    return (
+        Ref(type(real)),
+        real.dtype,
+        real.device,
+        real.layout,
+        tuple(real.shape),
+        real.stride(),
+        real.requires_grad,
+        real.is_conj(),
+        real.is_neg(),
+    )
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Const | Known) and isinstance(value.value, _NUMBERS)
+
+
+def _operator_method(
+    target: Callable[..., Any], swap: bool, family: TensorFamily, t: Tracer, args: list[Value]
+) -> Value:
+    if len(args) == 2 and not family.takes_binary(*args):
+        return Const(NotImplemented)
+    operands = args[::-1] if swap else args
+    return family.emit(t, "call_function", target, target, operands, {})
+
+
+def _length(family: TensorFamily, t: Tracer, args: list[Value]) -> Value:
+    assert isinstance(args[0], TensorValue)
+    return indexing.length(t, args[0])
+
+
+def _item_set(family: TensorFamily, t: Tracer, args: list[Value]) -> Value:
+    family.set_item(t, *args)
+    return Const(None)
+
+
+_SPECIAL_METHODS: dict[str, Callable[[TensorFamily, Tracer, list[Value]], Value]] = {
+    **{n: functools.partial(_operator_method, f, False) for n, f in DUNDERS.items()},
+    **{n: functools.partial(_operator_method, f, True) for n, f in REFLECTED.items()},
+    "__getitem__": lambda family, t, args: family.get_item(t, *args),
+    "__setitem__": _item_set,
+    "__len__": _length,
+    "__iter__": lambda family, t, args: family.iterate(t, args[0]),
+}

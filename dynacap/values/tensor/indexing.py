@@ -1,0 +1,42 @@
+"""``tensor[key]``, ``tensor[key] = value``, and iteration over the first dimension."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING
+
+from dynacap.values.base import Const, Value
+from dynacap.values.container import TupleValue
+from dynacap.values.iterator import TupleIterator
+from dynacap.values.tensor.value import TensorValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tensor.family import TensorFamily
+    from dynacap.values.tracer import Tracer
+
+
+def get_item(family: TensorFamily, t: Tracer, obj: Value, key: Value) -> Value:
+    """A view or a copy, as torch decides from the key."""
+    return family.emit(t, "call_function", operator.getitem, operator.getitem, [obj, key], {})
+
+
+def set_item(family: TensorFamily, t: Tracer, obj: Value, key: Value, value: Value) -> None:
+    """A write in place."""
+    args = [obj, key, value]
+    family.emit(t, "call_function", operator.setitem, operator.setitem, args, {})
+
+
+def iterate(family: TensorFamily, t: Tracer, obj: TensorValue) -> Value:
+    """As ``Tensor.__iter__`` does it: all slices at once."""
+    if obj.fake.dim() == 0:
+        t.raise_error(TypeError, "iteration over a 0-d tensor")
+    slices = family.method(t, "unbind", [obj, Const(0)], {})
+    assert isinstance(slices, TupleValue)
+    return TupleIterator(slices)
+
+
+def length(t: Tracer, obj: TensorValue) -> Value:
+    """``len(tensor)``."""
+    if obj.fake.dim() == 0:
+        t.raise_error(TypeError, "len() of a 0-d tensor")
+    return Const(int(obj.fake.shape[0]))

@@ -1,0 +1,92 @@
+"""nn.Module without its detours: attribute lookup, and calls of modules that have no hooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.modules.module as module_file
+
+from dynacap.guards.source import DictItem, InstanceDict, SysModule
+from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.container import DictValue
+from dynacap.values.data_model.attributes import get_attribute, instance_dict
+from dynacap.values.natives import native
+from dynacap.values.object import ObjectValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+Module = torch.nn.Module
+_REGISTRIES = ("_parameters", "_buffers", "_modules")
+_HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
+_GLOBAL_HOOKS = tuple(
+    name
+    for name in (
+        "_global_backward_pre_hooks",
+        "_global_backward_hooks",
+        "_global_forward_hooks",
+        "_global_forward_pre_hooks",
+    )
+    if hasattr(module_file, name)
+)
+
+
+@native(Module.__getattr__)
+def module_getattr(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Parameters, buffers and submodules, in this order."""
+    module, name = args
+    attrs = instance_dict(t, module)
+    key = name.constant()
+    if attrs is not None:
+        for registry in _REGISTRIES:
+            held = attrs.get(t, registry)
+            if isinstance(held, DictValue):
+                found = held.get(t, key)
+                if found is not None:
+                    return found
+    return t.raise_error(AttributeError, f"'{module.cls.__name__}' object has no attribute '{key}'")
+
+
+def resolve_module_call(t: Tracer, module: Value) -> Value | None:
+    """The bound ``forward`` that calling a module amounts to; None where there is more to it."""
+    if not isinstance(module, ObjectValue) or not issubclass(module.cls, Module):
+        return None
+    cls = module.cls
+    if t.lookup(cls, "__call__") is not Module.__call__:
+        return None
+    if t.lookup(cls, "_call_impl") is not Module._call_impl:
+        return None
+    attrs = instance_dict(t, module)
+    if attrs is None or _has_hooks(t, attrs):
+        return None
+    for name in ("_compiled_call_impl", "_call_impl"):
+        if not _is_none(attrs.get(t, name)):
+            return None
+    if t.lookup(cls, "_compiled_call_impl") is not None or _has_global_hooks(t):
+        return None
+    return get_attribute(t, module, "forward")
+
+
+def _is_none(value: Value | None) -> bool:
+    return value is None or (type(value) is Const and value.value is None)
+
+
+def _has_hooks(t: Tracer, attrs: DictValue) -> bool:
+    for name in _HOOKS:
+        hooks = attrs.get(t, name)
+        if not isinstance(hooks, DictValue) or hooks.keys(t):
+            return True
+    return False
+
+
+_MODULE_GLOBALS = InstanceDict(SysModule(module_file.__name__))
+
+
+def _has_global_hooks(t: Tracer) -> bool:
+    for name in _GLOBAL_HOOKS:
+        real: Any = getattr(module_file, name, MISSING)
+        hooks = t.wrap(real, DictItem(_MODULE_GLOBALS, name))
+        if not isinstance(hooks, DictValue) or hooks.keys(t):
+            return True
+    return False

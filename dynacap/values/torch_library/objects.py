@@ -1,0 +1,117 @@
+"""torch's own objects as values: tensors, dtypes, devices, sizes, operators."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._library import custom_ops
+
+from dynacap.guards.source import Source
+from dynacap.values.base import Known, NotConstant, Value
+from dynacap.values.build import CONST_TYPES, build_known, builds, builds_subclasses
+from dynacap.values.container import TupleValue
+from dynacap.values.data_model.calls import fold
+from dynacap.values.data_model.items import unpack
+from dynacap.values.natives import native, pure
+from dynacap.values.tensor.results import static_value
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+CONST_TYPES.update((torch.dtype, torch.device, torch.layout, torch.memory_format))
+
+
+@builds_subclasses(torch.Tensor)
+def build_tensor(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A tensor: an input of the graph."""
+    return t.tensors.wrap(t, real, source)
+
+
+builds(
+    torch._ops.OpOverload,
+    torch._ops.OpOverloadPacket,
+    custom_ops.CustomOpDef,
+    torch.Generator,
+    torch.finfo,
+    torch.iinfo,
+    type(torch.FloatTensor),
+)(build_known)
+builds_subclasses(torch._ops._OpNamespace)(build_known)
+builds_subclasses(torch._ops._Ops)(build_known)
+
+
+@native(torch.Size)
+def make_size(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``torch.Size(sizes)``."""
+    items = unpack(t, args[0]) if args else []
+    try:
+        return static_value(t, torch.Size([item.constant() for item in items]))
+    except NotConstant:
+        return t.graph_break("data-dependent-value", "torch.Size of what is no constant")
+    except (TypeError, ValueError) as error:
+        return t.raise_real(error)
+
+
+def _fold_or_break(t: Tracer, real: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    found = fold(t, real, args, kwargs)
+    if found is None:
+        t.graph_break("unsupported-call", f"{real.__name__} of what is no constant")
+    return found
+
+
+@native(torch.device)
+def make_device(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``torch.device("cuda", 0)``."""
+    return _fold_or_break(t, torch.device, args, kwargs)
+
+
+@native(torch.finfo)
+def make_finfo(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``torch.finfo(dtype)``."""
+    return _fold_or_break(t, torch.finfo, args, kwargs)
+
+
+@native(torch.iinfo)
+def make_iinfo(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``torch.iinfo(dtype)``."""
+    return _fold_or_break(t, torch.iinfo, args, kwargs)
+
+
+@native(torch.Tensor)
+def make_tensor(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``torch.Tensor(data)`` and ``torch.Tensor(sizes)``: an operation like ``torch.tensor``."""
+    return t.tensor_call(torch.Tensor, args, kwargs)
+
+
+def _size_method(raw: Any) -> None:
+    @native(raw)
+    def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        found = fold(t, raw, args, kwargs)
+        if found is not None:
+            return found
+        # A size together with what is no constant: the plain tuple's method will do.
+        plain = getattr(tuple, raw.__name__, None)
+        if plain is None or not isinstance(args[0], TupleValue):
+            t.graph_break("unsupported-call", f"torch.Size.{raw.__name__}")
+        return t.call(Known(plain), [TupleValue(args[0].items), *args[1:]], kwargs)
+
+
+for _raw in vars(torch.Size).values():
+    if isinstance(_raw, types.MethodDescriptorType | types.WrapperDescriptorType):
+        _size_method(_raw)
+
+
+def _const_methods() -> list[Any]:
+    """What C methods of dtypes and devices give depends on nothing but them."""
+    found = []
+    for cls in (torch.dtype, torch.device, torch.finfo, torch.iinfo, torch.layout):
+        for raw in vars(cls).values():
+            if isinstance(raw, types.MethodDescriptorType | types.WrapperDescriptorType):
+                found.append(raw)
+    return found
+
+
+pure(_const_methods())
+pure((torch.broadcast_shapes, torch.promote_types, torch.can_cast, torch.typename))
