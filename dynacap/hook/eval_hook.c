@@ -216,11 +216,39 @@ has_function_entry(Frame *frame, PyCodeObject *code, int throwflag)
            && frame_at_entry(frame);
 }
 
+/* Leave the frame as `answer` (owned, taken over; NULL: an error is set) has it. */
+static PyObject *
+replace_frame(PyThreadState *tstate, Frame *frame, PyCodeObject *code, PyObject *answer)
+{
+    PyObject *raised = answer == NULL ? raised_take() : NULL;
+    PyCodeObject *stub = (PyCodeObject *)Py_XNewRef(code_shown_return(code));
+    if (stub == NULL) {
+        PyErr_Clear();
+        if (raised != NULL) {
+            raised_restore(raised);
+            PyErr_WriteUnraisable(frame_function(frame));
+        }
+        Py_XDECREF(answer);
+        return evaluate_below(tstate, frame, 0);
+    }
+    PyObject *result = NULL;
+    if (answer != NULL) {
+        result = run_instead(tstate, answer, frame, code_n_arguments(code));
+        Py_DECREF(answer);
+    }
+    else {
+        raised_restore(raised);
+    }
+    result = result != NULL ? finish_with_result(tstate, frame, stub, result)
+                            : finish_with_error(tstate, frame, stub);
+    Py_DECREF(stub); /* kept so long since its owner, the frame's code, may be gone */
+    return result;
+}
+
 static PyObject *
 offer(PyThreadState *tstate, Frame *frame, PyCodeObject *code)
 {
     PyObject *answer = ask(tstate, frame_function(frame));
-    PyCodeObject *stub = NULL;
     if (answer != NULL && answer == hook_never && code_mark_never(code) < 0) {
         PyErr_Clear();
     }
@@ -228,22 +256,7 @@ offer(PyThreadState *tstate, Frame *frame, PyCodeObject *code)
         Py_DECREF(answer);
         return evaluate_below(tstate, frame, 0);
     }
-    stub = code_shown_return(code);
-    if (stub == NULL) {
-        PyErr_Clear();
-        Py_XDECREF(answer);
-        return evaluate_below(tstate, frame, 0);
-    }
-    Py_INCREF(stub); /* the note that owns it goes with the code, which the frame lets go */
-    PyObject *result = NULL;
-    if (answer != NULL) {
-        result = run_instead(tstate, answer, frame, code_n_arguments(code));
-        Py_DECREF(answer);
-    }
-    result = result != NULL ? finish_with_result(tstate, frame, stub, result)
-                            : finish_with_error(tstate, frame, stub);
-    Py_DECREF(stub);
-    return result;
+    return replace_frame(tstate, frame, code, answer);
 }
 
 static PyObject *

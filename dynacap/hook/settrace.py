@@ -9,6 +9,7 @@ original back.
 """
 
 import inspect
+import os
 import threading
 import weakref
 from contextlib import AbstractContextManager
@@ -28,7 +29,7 @@ from dynacap.hook.protocol import (
     FrameCallable,
     Never,
 )
-from dynacap.hook.signature import spreader, trampoline
+from dynacap.hook.signature import TRAMPOLINE_FILE, spreader, trampoline
 
 _ANY_GENERATOR = (
     inspect.CO_GENERATOR
@@ -37,6 +38,7 @@ _ANY_GENERATOR = (
     | inspect.CO_ITERABLE_COROUTINE
 )
 _FUNCTION_BODY = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
+_OURS = (os.path.dirname(__file__) + os.sep, TRAMPOLINE_FILE)
 
 
 class Exchange:
@@ -117,9 +119,19 @@ def _saw_call(frame: FrameType, callback: Callback) -> None:
         return
     if code in _never or code in _exchanged or _is_exchanged(code):
         return
+    if code.co_filename.startswith(_OURS):
+        return
     function = _finder.find(frame)
     if function is None or _ask(callback, function) is None:
         return
+    try:
+        _exchange(function, code)
+    except Exception as error:
+        _never[code] = True
+        report_failure(error, function)
+
+
+def _exchange(function: FunctionType, code: CodeType) -> None:
     with _lock:
         if function.__code__ is code:
             exchange = Exchange(function)

@@ -12,7 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 _SAFE = "_dynacap_"
-_RUN = "<dynacap trampoline>"
+TRAMPOLINE_FILE = "<dynacap trampoline>"
 _UNITS_PER_ENTRY = 8
 
 
@@ -69,7 +69,7 @@ def _safe_name(name: str, index: int, *, hidden: bool) -> str:
 
 def _defined(source: str, name: str) -> FunctionType:
     namespace: dict[str, Any] = {}
-    exec(compile(source, _RUN, "exec"), namespace)
+    exec(compile(source, TRAMPOLINE_FILE, "exec"), namespace)
     return cast(FunctionType, namespace[name])
 
 
@@ -105,7 +105,7 @@ def trampoline(code: CodeType, run: Callable[..., Any]) -> CodeType:
         "def outer():",
         *(f" {name} = None" for name in free),
         f" def inner({parameters.declared()}):",
-        f"  {_SAFE}run = {_RUN!r}",
+        f"  {_SAFE}run = {TRAMPOLINE_FILE!r}",
         f"  return {_SAFE}run({parameters.flat()})",
         *(f"  {name}" for name in free),
         " return inner",
@@ -120,7 +120,7 @@ def trampoline(code: CodeType, run: Callable[..., Any]) -> CodeType:
         co_linetable=_one_line(len(inner.co_code) // 2),
         co_varnames=(*shown, *inner.co_varnames[len(shown) :]),
         co_freevars=code.co_freevars,
-        co_consts=tuple(run if value == _RUN else value for value in inner.co_consts),
+        co_consts=tuple(run if value == TRAMPOLINE_FILE else value for value in inner.co_consts),
     )
 
 
