@@ -1,0 +1,243 @@
+"""What dynacap costs per warm call, and to capture, beside torch.compile(backend="eager").
+
+    python benchmarks/overhead.py [--quick] [--only dynacap|torch]
+
+Warm: the time of a call less the time of the bare operations (the same tensor operations in a plain
+loop, without modules), for functions of 2 and 20 tensors, modules of 10, 100 and 400 submodules
+with a parameter each, and a function with a graph break. Cold: the first call of a transformer of
+1, 4, 16 and 64 layers. All sides take turns within one process, and medians are shown: CPU time,
+wall time in brackets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+# Threads that spin while they wait would be counted as work; must be set before torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import torch
+from compilers import COMPILERS
+from machine import save
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from torch import Tensor, nn
+
+Call = Callable[[], Any]
+SIDES = ("dynacap", "torch")
+
+
+@dataclass
+class Timing:
+    """Seconds for one thing on one side, medians over the rounds."""
+
+    case: str
+    side: str
+    cpu: float
+    wall: float
+
+
+@dataclass
+class Case:
+    """One warm case: the bare operations, and the program that is compiled."""
+
+    name: str
+    bare: Call
+    program: Callable[..., Any]
+    args: tuple[Any, ...]
+
+
+class Scale(nn.Module):
+    """A submodule with one parameter and one operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight
+
+
+class Block(nn.Module):
+    """A transformer layer in plain operations."""
+
+    def __init__(self, width: int = 32, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).chunk(3, dim=-1)
+        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in (q, k, v))
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+def chain(*tensors: Tensor) -> Tensor:
+    total = tensors[0]
+    for tensor in tensors[1:]:
+        total = total + tensor
+    return total
+
+
+def add_two(a: Tensor, b: Tensor) -> Tensor:
+    return a + b
+
+
+# fmt: off
+def add_twenty(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor, g: Tensor,
+               h: Tensor, i: Tensor, j: Tensor, k: Tensor, m: Tensor, n: Tensor, o: Tensor,
+               p: Tensor, q: Tensor, r: Tensor, s: Tensor, t: Tensor, u: Tensor) -> Tensor:
+    return a + b + c + d + e + f + g + h + i + j + k + m + n + o + p + q + r + s + t + u
+# fmt: on
+
+
+def broken(x: Tensor) -> Tensor:
+    y = x + 1
+    torch._dynamo.graph_break()
+    return y * 2
+
+
+def warm_cases() -> Iterator[Case]:
+    """The warm cases, freshly made."""
+    for count, function in ((2, add_two), (20, add_twenty)):
+        tensors = tuple(torch.ones(4) for _ in range(count))
+        yield Case(f"{count} tensors", lambda ts=tensors: chain(*ts), function, tensors)
+    for count in (10, 100, 400):
+        model = nn.Sequential(*(Scale() for _ in range(count))).eval()
+        weights, x = list(model.parameters()), torch.ones(4)
+        yield Case(f"{count} submodules", lambda w=weights, x=x: multiply(x, w), model, (x,))
+    x = torch.ones(4)
+    yield Case("one graph break", lambda: (x + 1) * 2, broken, (x,))
+
+
+def multiply(x: Tensor, weights: list[nn.Parameter]) -> Tensor:
+    for weight in weights:
+        x = x * weight
+    return x
+
+
+def clock(call: Call, repeat: int) -> tuple[float, float]:
+    """CPU and wall seconds of one call, averaged over a block."""
+    cpu, wall = time.process_time_ns(), time.perf_counter_ns()
+    for _ in range(repeat):
+        call()
+    spent = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
+    return spent[0] / repeat / 1e9, spent[1] / repeat / 1e9
+
+
+def medians(case: str, calls: dict[str, Call], rounds: int, block: float) -> list[Timing]:
+    """Time all sides in turns; one block lasts about `block` seconds."""
+    repeats = {}
+    for side, call in calls.items():
+        for _ in range(20):
+            call()
+        repeats[side] = max(1, int(block / max(clock(call, 20)[1], 1e-7)))
+    taken: dict[str, list[tuple[float, float]]] = {side: [] for side in calls}
+    for _ in range(rounds):
+        for side, call in calls.items():
+            taken[side].append(clock(call, repeats[side]))
+    return [
+        Timing(case, side, *(statistics.median(column) for column in zip(*found, strict=True)))
+        for side, found in taken.items()
+    ]
+
+
+def time_warm(case: Case, sides: list[str], rounds: int) -> list[Timing]:
+    """Warm calls of one case on all sides."""
+    calls: dict[str, Call] = {"bare": case.bare, "eager": lambda: case.program(*case.args)}
+    for side in sides:
+        target = COMPILERS[side].compile(case.program)
+        calls[side] = lambda target=target: target(*case.args)
+    with torch.no_grad():
+        return medians(case.name, calls, rounds, block=0.01)
+
+
+def time_cold(layers: int, sides: list[str], rounds: int) -> list[Timing]:
+    """First calls of a transformer, each time on a fresh model and after a reset."""
+    taken: dict[str, list[tuple[float, float]]] = {side: [] for side in ("eager", *sides)}
+    x = torch.randn(2, 8, 32)
+    with torch.no_grad():
+        for _ in range(rounds):
+            for side, found in taken.items():
+                COMPILERS[side].reset()
+                model = nn.Sequential(*(Block() for _ in range(layers))).eval()
+                target = COMPILERS[side].compile(model)
+                found.append(clock(lambda target=target: target(x), 1))
+    return [
+        Timing(f"{layers} layers", side, *(statistics.median(c) for c in zip(*found, strict=True)))
+        for side, found in taken.items()
+    ]
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """One thread, so that what is measured is the compiler and not the pool of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def amount(seconds: float, warm: bool) -> str:
+    return f"{seconds * 1e6:.1f} µs" if warm else f"{seconds:.3f} s"
+
+
+def show(timings: list[Timing], sides: list[str]) -> None:
+    """Print one table: per case what each side takes over the base, and the ratio."""
+    table = Table(title="over the bare operations (warm), for the first call (cold): CPU (wall)")
+    for heading in ("case", "bare", "eager", *sides, "dynacap / torch"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    cases: dict[str, dict[str, Timing]] = {}
+    for one in timings:
+        cases.setdefault(one.case, {})[one.side] = one
+    for name, found in cases.items():
+        warm = "bare" in found
+        base = found["bare"] if warm else None
+        over = {s: (t.cpu - (base.cpu if base else 0), t.wall - (base.wall if base else 0))
+                for s, t in found.items()}  # fmt: skip
+        cells = [
+            f"{amount(over[s][0], warm)} ({amount(over[s][1], warm)})" for s in ("eager", *sides)
+        ]
+        ratio = f"{over['dynacap'][0] / over['torch'][0]:.3f}" if len(sides) == 2 else "-"
+        table.add_row(name, amount(base.cpu, True) if base else "-", *cells, ratio)
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, no deep models")
+    parser.add_argument("--only", choices=SIDES)
+    options = parser.parse_args()
+    sides = [options.only] if options.only else list(SIDES)
+    rounds = 5 if options.quick else 21
+    depths = (1, 4) if options.quick else (1, 4, 16, 64)
+    timings: list[Timing] = []
+    with settled(), Progress(transient=True) as progress:
+        task = progress.add_task("measuring", total=6 + len(depths))
+        for case in warm_cases():
+            timings += time_warm(case, sides, rounds)
+            progress.advance(task)
+        for layers in depths:
+            timings += time_cold(layers, sides, 3)
+            progress.advance(task)
+    show(timings, sides)
+    save("overhead", [asdict(one) for one in timings])
+
+
+if __name__ == "__main__":
+    main()
