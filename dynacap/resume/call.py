@@ -1,6 +1,7 @@
 """Running made code in the name of a user's function."""
 
-from types import CellType, CodeType, FunctionType, GeneratorType
+from collections.abc import Generator
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 # Made code takes its cells as arguments; a function object still wants a closure of the right size.
@@ -27,10 +28,10 @@ def call_plain(
 
 def make_generator(
     func: FunctionType, code: CodeType, cells: tuple[CellType, ...], values: tuple[Any, ...]
-) -> GeneratorType[Any, Any, Any]:
+) -> Generator[Any, Any, Any]:
     """Return a generator made by `generator_code`, suspended where the original was."""
     function = bind(func, code)
     function.__qualname__ = func.__qualname__
-    made: GeneratorType[Any, Any, Any] = function(*cells, *values)
+    made: Generator[Any, Any, Any] = function(*cells, *values)
     next(made)
     return made

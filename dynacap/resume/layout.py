@@ -135,7 +135,10 @@ class Layout:
 
 
 def _shift_slots(code: bytearray, shift: int, owner: CodeType) -> None:
-    """Add `shift` to every operand that is a cell's slot, in place."""
+    """Add `shift` to every operand that is the slot of a cell, in place.
+
+    The cell of an argument is in the argument's slot, which does not move.
+    """
     here = version()
     offset = 0
     extended: list[int] = []
@@ -152,8 +155,11 @@ def _shift_slots(code: bytearray, shift: int, owner: CodeType) -> None:
 
 
 def _add(code: bytearray, digits: list[int], shift: int, owner: CodeType) -> None:
-    """Add to the number whose base-256 digits stand at these offsets, the highest first."""
-    value = sum(code[at] << 8 * rank for rank, at in enumerate(reversed(digits))) + shift
+    """Add to the slot whose base-256 digits stand at these offsets, the highest first."""
+    value = sum(code[at] << 8 * rank for rank, at in enumerate(reversed(digits)))
+    if value < owner.co_nlocals:
+        return
+    value += shift
     if value >> 8 * len(digits):
         raise ResumeError(f"{owner.co_qualname}: too many locals to make room for more")
     for rank, at in enumerate(reversed(digits)):

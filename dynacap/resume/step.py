@@ -10,7 +10,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from dynacap.errors import ResumeError
-from dynacap.opcodes import Instruction, decode
+from dynacap.opcodes import Handler, Instruction, decode
 from dynacap.opcodes.analysis import Kind, Stack, after, at_handler
 from dynacap.opcodes.assemble import Assembler, Covered, exception_table, location, nowhere
 from dynacap.opcodes.canonical import falls, pops, window
@@ -95,10 +95,10 @@ class _Builder:
         """Write what pushes the stack, with a NULL only where the instruction takes it."""
         seen = self.point.depth - window(self.instruction)
         taken = self.point.depth - pops(self.instruction)
-        hidden = _place_of_hidden_offset(self)
+        offset, hidden = _place_of_offset(self), _place_to_hide(self)
         for place, kind in enumerate(self.kinds):
-            if place == hidden:
-                self.out.op("LOAD_FAST", self.layout.stack_slots[_place_of_offset(self)])
+            if place == hidden and offset is not None:
+                self.out.op("LOAD_FAST", self.layout.stack_slots[offset])
             if place in self.layout.stack_slots:
                 if place >= seen and kind is Kind.MAYBE_NULL and self.instruction.op in _MOVES:
                     raise self.moves_null()
@@ -165,11 +165,10 @@ class _Builder:
             return
         slots = self.layout.stack_slots
         depth = len(self.point.bound) + sum(place in slots for place in range(handler.depth))
-        hidden = _place_of_hidden_offset(self) is not None
+        hidden = _place_to_hide(self) is not None
         self.rows.append(Covered(self.start, end, self.out.here, depth + hidden, False))
         if handler.lasti and not hidden:
-            self.out.constant(self.instruction.lasti // 2)
-            self.out.op("SWAP", 2)
+            _push_offset(self, handler)
         kinds = at_handler(handler, self.kinds)
         nulls = tuple(place for place in self.point.nulls if place < handler.depth)
         excs = tuple(place for place in self.point.excs if place < handler.depth)
@@ -198,21 +197,35 @@ def _take_back(out: Assembler, depth: int) -> None:
         out.op("SWAP", depth)
 
 
-def _place_of_offset(step: _Builder) -> int:
-    """Return where RERAISE finds the offset that it takes over."""
+def _place_of_offset(step: _Builder) -> int | None:
+    """Return where RERAISE finds the offset that it takes over, if it takes one over."""
+    if step.instruction.op != "RERAISE" or not step.instruction.arg:
+        return None
     return step.point.depth - 1 - int(step.instruction.arg)
 
 
-def _place_of_hidden_offset(step: _Builder) -> int | None:
-    """Return where on the stack RERAISE leaves the offset for a handler that wants it too.
+def _place_to_hide(step: _Builder) -> int | None:
+    """Return where on the step's stack the offset waits that RERAISE hands on, if it must.
 
-    CPython would push the offset that RERAISE took over; in the step that one is not the
-    original's, so the original's waits under what the handler cuts off.
+    The handler that comes next may want the offset which this RERAISE took over. It is gone by then
+    if it lies above what the handler keeps; so it is put on top of what is kept, in time.
     """
     handler = decode(step.code).handlers[step.point.index]
-    if step.instruction.op != "RERAISE" or not step.instruction.arg or handler is None:
+    place = _place_of_offset(step)
+    if place is None or handler is None or not handler.lasti or place < handler.depth:
         return None
-    return handler.depth if handler.lasti else None
+    return handler.depth
+
+
+def _push_offset(step: _Builder, handler: Handler) -> None:
+    """Write what pushes, under the exception, the offset that CPython would push."""
+    place = _place_of_offset(step)
+    if place is None:
+        step.out.constant(step.instruction.lasti // 2)
+    else:
+        slots = step.layout.stack_slots
+        step.out.op("COPY", 1 + sum(each in slots for each in range(place, handler.depth)))
+    step.out.op("SWAP", 2)
 
 
 def _native(step: _Builder) -> None:
@@ -249,18 +262,9 @@ def _branch(step: _Builder) -> None:
 
 
 def _reraise(step: _Builder) -> None:
-    """Run RERAISE with an offset that is one of the step's; the original's is no use here."""
-    if not step.instruction.arg:
-        _native(step)
-        return
-    place = _place_of_offset(step)
+    """Run RERAISE without the offset, which would be one of the step's and is the original's."""
     step.prepare()
-    step.out.constant(0)
-    index = len(step.out.constants) - 1
-    step.out.op("SWAP", step.point.depth - place + 1)
-    step.out.op("POP_TOP")
-    step.out.constants[index] = step.out.here
-    step.out.raw(step.layout.original(step.instruction.offset, step.instruction.end))
+    step.out.op("RERAISE", 0)
     step.handle(step.out.here)
 
 
