@@ -73,7 +73,7 @@ def resolve_call(
             fn, args = fn.func, [fn.obj, *args]
         elif type(fn) is PropertyValue and fn.type_ is staticmethod:
             fn = fn.parts[0]
-        elif isinstance(fn, (FunctionValue, Known)) and not _is_callable_object(fn):
+        elif isinstance(fn, (FunctionValue, Known)) and not _is_callable_object(t, fn):
             return fn, args
         else:
             raw = t.lookup(fn.cls, "__call__")
@@ -84,9 +84,11 @@ def resolve_call(
             fn, args = t.class_attribute(fn.cls, "__call__"), [fn, *args]
 
 
-def _is_callable_object(fn: Value) -> bool:
+def _is_callable_object(t: Tracer, fn: Value) -> bool:
     """A known object whose class has a ``__call__`` written in Python (an enum member, say)."""
     if type(fn) is not Known or isinstance(fn.value, type) or find_native(fn.value):
+        return False
+    if t.tensors.is_operation(fn.value):
         return False
     return isinstance(getattr(type(fn.value), "__call__", None), types.FunctionType)
 
