@@ -4,6 +4,7 @@ if __name__ != "dynacap.fxlite":  # a second copy under the folder's own name wo
     raise ImportError("import this package as dynacap.fxlite, not as fxlite")
 
 from dynacap.errors import GraphError
+from dynacap.fxlite.draw import to_dot
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.interpreter import Interpreter
 from dynacap.fxlite.module import GraphModule
@@ -21,4 +22,5 @@ __all__ = [
     "map_arg",
     "run_passes",
     "table",
+    "to_dot",
 ]

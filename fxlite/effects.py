@@ -107,6 +107,9 @@ def _is_known(node: Node) -> bool:
     if node.op == "call_method" or _schemas(node.target) is not None:
         return True
     name = _name(node.target)
+    owner = getattr(node.target, "__objclass__", None)
+    if owner is not None:  # torch.Tensor.add, called as a function
+        return bool(owner.__name__ == "TensorBase")
     module = getattr(node.target, "__module__", None)
     if module == "builtins":
         return name in _COMPUTING_BUILTINS

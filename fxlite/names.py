@@ -41,6 +41,9 @@ def _candidates(value: Any) -> list[tuple[str, str]]:
         # torch.float32, torch.strided and their like print as their own names.
         head, _, tail = repr(value).rpartition(".")
         return [(head, tail)] if head == "torch" else []
+    owner = getattr(value, "__objclass__", None)
+    if owner is not None:  # a method of a class written in C, taken from the class
+        return [("torch", f"Tensor.{name}"), (owner.__module__, f"{owner.__qualname__}.{name}")]
     homes = _PUBLIC_HOMES if str(module).startswith("torch") or module is None else ()
     qualified = getattr(value, "__qualname__", name)
     own = [(module, qualified)] if isinstance(module, str) else []

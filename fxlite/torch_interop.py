@@ -41,7 +41,8 @@ def to_torch_fx(module: "GraphModule") -> Any:
     for target, value in module.attributes.items():
         _assign(root, target, to_torch_fx(value) if isinstance(value, kind) else value)
     converted = fx.GraphModule(root, graph, module.name)
-    _keep_unreferenced(root, converted)
+    for target in module.attributes:  # torch.fx takes over only what the graph names
+        _assign(converted, target, get_attribute(root, target))
     converted.meta.update(module.meta)
     return converted
 
@@ -60,14 +61,6 @@ def _assign(owner: Any, target: str, value: object) -> None:
         owner.register_buffer(last, value)
     else:
         setattr(owner, last, value)
-
-
-def _keep_unreferenced(root: Any, converted: Any) -> None:
-    # torch.fx.GraphModule takes over only what the graph names.
-    for table in ("_parameters", "_buffers", "_modules"):
-        for name, value in getattr(root, table).items():
-            if not hasattr(converted, name):
-                _assign(converted, name, value)
 
 
 def from_torch_fx(torch_module: Any, kind: "Callable[..., GraphModule]") -> "GraphModule":

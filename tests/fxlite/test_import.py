@@ -1,0 +1,27 @@
+"""fxlite is light: it loads without torch, and only under its own name."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_python(source: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+
+
+@pytest.mark.parametrize("package", ["dynacap.fxlite", "dynacap.backends"])
+def test_does_not_load_torch(package: str) -> None:
+    done = run_python(f"import sys, {package}; print('torch' in sys.modules)")
+    assert done.stdout.strip() == "False", done.stderr
+
+
+@pytest.mark.parametrize("folder", ["fxlite", "backends"])
+def test_refuses_the_name_of_its_folder(folder: str) -> None:
+    done = run_python(f"import sys; sys.path.insert(0, '.'); import {folder}")
+    assert f"import this package as dynacap.{folder}" in done.stderr
