@@ -1,1 +1,6 @@
-"""Generated entry code: what calls the graph and replays the side effects."""
+"""From what capture found to a Python function: the graph's call, the effects, the result."""
+
+from dynacap.codegen.emit import Emitter
+from dynacap.codegen.entry import EntryCode, generate_entry
+
+__all__ = ["Emitter", "EntryCode", "generate_entry"]

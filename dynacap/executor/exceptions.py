@@ -45,7 +45,7 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
         if handler is not None:
             del frame.stack[handler.depth :]
             if handler.lasti:
-                frame.stack.append(Const(frame.instructions[frame.index].lasti))
+                frame.stack.append(Const(frame.instructions[frame.index].lasti // 2))
             frame.stack.append(raised.exc)
             frame.pc = handler.target
             return
@@ -57,6 +57,6 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
 
 def push_handled(m: Machine, exc: Value) -> PreviousException:
     """Start handling an exception; gives what POP_EXCEPT restores."""
-    previous = PreviousException(m.handled)
+    previous = PreviousException(m.handled, exc)
     m.handled = exc
     return previous

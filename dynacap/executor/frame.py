@@ -15,13 +15,17 @@ StackItem = Value | Sentinel
 
 
 class PreviousException(Value):
-    """The exception that was being handled before; PUSH_EXC_INFO leaves it on the stack."""
+    """The exception that was being handled before; PUSH_EXC_INFO leaves it on the stack.
 
-    __slots__ = ("exc",)
+    ``current`` is the one whose handling began there.
+    """
 
-    def __init__(self, exc: Value | None) -> None:
+    __slots__ = ("current", "exc")
+
+    def __init__(self, exc: Value | None, current: Value) -> None:
         self.source = None
         self.exc = exc
+        self.current = current
 
     @property
     def cls(self) -> type:

@@ -1,0 +1,375 @@
+"""A value becomes an expression that gives the object at run time.
+
+Outside objects are arguments of the generated function (the guards hand them over); tensors that
+the graph made are among its outputs; what capture made is built anew, each object once.  Objects
+that can hold themselves are made first and filled after.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import keyword
+import math
+import re
+import types
+from collections.abc import Callable
+from typing import Any
+
+from dynacap.codegen import runtime
+from dynacap.guards.source import FunctionGlobals, Source
+from dynacap.values.base import Const, Known, Lazy, Value
+from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, Stored, TupleValue
+from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.object import (
+    CellValue,
+    ExceptionValue,
+    ObjectValue,
+    PropertyValue,
+    SuperValue,
+)
+from dynacap.values.tensor.value import NodeValue
+
+_LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
+_RESERVED = {"graph", "entry", *dir(builtins)}
+Rule = Callable[["Emitter", Any], str]
+
+
+class Emitter:
+    """Writes the body of one generated function.
+
+    ``args`` are the sources whose values it takes, ``outputs`` the graph nodes whose results it
+    uses, ``constants`` the objects that it names.
+    """
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.lines: list[str] = []
+        self.args: dict[Source, str] = {}
+        self.outputs: dict[Any, str] = {}
+        self.constants: dict[str, Any] = {}
+        self._constant_names: dict[int, str] = {}
+        self._names: set[str] = set(_RESERVED)
+        self._built: dict[Value, str] = {}
+
+    # -- names -----------------------------------------------------------------------------------
+    def fresh(self, wanted: str) -> str:
+        """A name of its own, like the one that is wanted."""
+        base = re.sub(r"\W+", "_", wanted).strip("_") or "v"
+        if base[0].isdigit() or keyword.iskeyword(base):
+            base = "_" + base
+        name, number = base[:60], 0
+        while name in self._names:
+            number += 1
+            name = f"{base[:60]}_{number}"
+        self._names.add(name)
+        return name
+
+    def arg(self, source: Source) -> str:
+        """The argument that carries the value of a source."""
+        name = self.args.get(source)
+        if name is None:
+            name = self.args[source] = self.fresh(source.name())
+        return name
+
+    def constant(self, obj: Any, wanted: str = "const") -> str:
+        """A name for an object that the entry holds."""
+        name = self._constant_names.get(id(obj))
+        if name is None:
+            name = self._constant_names[id(obj)] = self.fresh(wanted)
+            self.constants[name] = obj
+        return name
+
+    def helper(self, function: Any) -> str:
+        """A name for a function of the runtime module."""
+        return self.constant(function, getattr(function, "__name__", "helper"))
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        self.lines.append(text)
+
+    def let(self, wanted: str, expression: str) -> str:
+        """Give an expression a name."""
+        name = self.fresh(wanted)
+        self.line(f"{name} = {expression}")
+        return name
+
+    # -- values ----------------------------------------------------------------------------------
+    def expr(self, value: Value) -> str:
+        """The expression for a value; building lines are added before."""
+        if type(value) is Const and _is_literal(value.value):
+            return repr(value.value)
+        if value.source is not None:
+            return self.arg(value.source)
+        built = self._built.get(value)
+        if built is None:
+            built = self._build(value)
+            if built.isidentifier():
+                self._built.setdefault(value, built)
+        return built
+
+    def exprs(self, values: list[Value]) -> str:
+        """Expressions separated by commas, with one behind a single one."""
+        texts = [self.expr(value) for value in values]
+        return ", ".join(texts) + ("," if len(texts) == 1 else "")
+
+    def built(self, value: Value, name: str) -> None:
+        """Note the name of an object before it is filled, so that it can hold itself."""
+        self._built[value] = name
+
+    def _build(self, value: Value) -> str:
+        real = getattr(value, "real", None)
+        if real is not None:
+            return self.constant(real, type(real).__name__.lower())
+        for cls in type(value).__mro__:
+            rule = _RULES.get(cls)
+            if rule is not None:
+                return rule(self, value)
+        rebuild = getattr(value, "rebuild", None)
+        if rebuild is None:
+            self.machine.graph_break(
+                "cannot-rebuild", f"a {value.describe()} leaves the captured region"
+            )
+        text: str = rebuild(self)
+        return self.let(value.cls.__name__, text)
+
+    def fill_attributes(self, value: Stored, name: str) -> None:
+        """Set the instance dict of an object that was just made."""
+        attrs = value.attrs
+        if attrs is None or not attrs.fresh:
+            return
+        text = self._dict_items(attrs)
+        self.line(f"{name}.__dict__.update({{{text}}})")
+
+    def _dict_items(self, value: DictValue) -> str:
+        pairs = []
+        for key, item in value.items(self.machine):
+            pairs.append(f"{self.expr(key)}: {self.expr(item)}")
+        return ", ".join(pairs)
+
+
+def _is_literal(value: Any) -> bool:
+    if type(value) is float:
+        return math.isfinite(value) and not (value == 0.0 and math.copysign(1.0, value) < 0)
+    return type(value) in _LITERALS
+
+
+def _const(e: Emitter, value: Const) -> str:
+    return e.constant(value.value, type(value.value).__name__.lower())
+
+
+def _known(e: Emitter, value: Known) -> str:
+    return e.constant(value.value, getattr(value.value, "__name__", "known"))
+
+
+def _lazy(e: Emitter, value: Lazy) -> str:
+    return e.constant(value.real, type(value.real).__name__.lower())
+
+
+def _node(e: Emitter, value: NodeValue) -> str:
+    node = value.node
+    name = e.outputs.get(node)
+    if name is None:
+        name = e.outputs[node] = e.fresh(node.name)
+    return name
+
+
+def _tuple(e: Emitter, value: TupleValue) -> str:
+    items = f"({e.exprs(value.items)})"
+    cls = value.type_
+    if cls is tuple:
+        return e.let("items", items) if len(items) > 60 else items
+    maker = e.constant(cls, cls.__name__)
+    if hasattr(cls, "_fields") or cls.__new__ is tuple.__new__:
+        name = e.let(cls.__name__.lower(), f"tuple.__new__({maker}, {items})")
+    else:
+        name = e.let(cls.__name__.lower(), f"{maker}({items})")
+    e.fill_attributes(value, name)
+    return name
+
+
+def _list(e: Emitter, value: ListValue) -> str:
+    cls = value.type_
+    if cls is list:
+        name = e.let("items", "[]")
+        extend = f"{name}.extend"
+    elif issubclass(cls, collections.deque):
+        maker = e.constant(cls, cls.__name__)
+        size = "" if value.maxlen is None else f"(), {value.maxlen}"
+        name = e.let("items", f"{maker}({size})" if cls is collections.deque else
+                     f"{maker}.__new__({maker})")
+        extend = f"{e.constant(collections.deque, 'deque')}.extend({name}, "
+    else:
+        maker = e.constant(cls, cls.__name__)
+        name = e.let("items", f"list.__new__({maker})")
+        extend = f"list.extend({name}, "
+    e.built(value, name)
+    if value.items:
+        items = f"[{', '.join([e.expr(item) for item in value.items])}]"
+        e.line(f"{extend}({items})" if not extend.endswith(" ") else f"{extend}{items})")
+    e.fill_attributes(value, name)
+    return name
+
+
+def dict_setter(e: Emitter, cls: type) -> str:
+    """The function that stores an item without asking a subclass."""
+    if issubclass(cls, collections.OrderedDict):
+        return f"{e.constant(collections.OrderedDict, 'OrderedDict')}.__setitem__"
+    return "dict.__setitem__"
+
+
+def _dict(e: Emitter, value: DictValue) -> str:
+    if value.owner is not None:
+        return e.let("attributes", f"{e.expr(value.owner)}.__dict__")
+    cls = value.type_
+    if cls is dict:
+        name = e.let("mapping", "{}")
+    elif issubclass(cls, collections.defaultdict):
+        factory = e.expr(value.default) if value.default is not None else "None"
+        maker = e.constant(cls, cls.__name__)
+        name = e.let("mapping", f"{maker}.__new__({maker})")
+        base = e.constant(collections.defaultdict, "defaultdict")
+        e.line(f"{base}.__init__({name}, {factory})")
+    else:
+        maker = e.constant(cls, cls.__name__)
+        name = e.let("mapping", f"{maker}.__new__({maker})")
+    e.built(value, name)
+    setter = dict_setter(e, cls)
+    for key, item in value.items(e.machine):
+        key_text, item_text = e.expr(key), e.expr(item)
+        if cls is dict:
+            e.line(f"{name}[{key_text}] = {item_text}")
+        else:
+            e.line(f"{setter}({name}, {key_text}, {item_text})")
+    e.fill_attributes(value, name)
+    return name
+
+
+def _set(e: Emitter, value: SetValue) -> str:
+    maker = e.constant(value.type_, value.type_.__name__)
+    items = ", ".join(e.expr(item) for item in value.items.values())
+    name = e.let("members", f"{maker}([{items}])")
+    e.fill_attributes(value, name)
+    return name
+
+
+def _slice(e: Emitter, value: SliceValue) -> str:
+    return f"slice({', '.join(e.expr(part) for part in value.parts)})"
+
+
+def _object(e: Emitter, value: ObjectValue) -> str:
+    cls = value.type_
+    name = e.let(cls.__name__.lower(), f"{e.helper(runtime.object_new)}({e.constant(cls)})")
+    e.built(value, name)
+    for slot, held in value.slots.items():
+        if isinstance(held, Value):
+            e.line(f"object.__setattr__({name}, {slot!r}, {e.expr(held)})")
+    e.fill_attributes(value, name)
+    return name
+
+
+def _exception(e: Emitter, value: ExceptionValue) -> str:
+    cls = e.constant(value.type_, value.type_.__name__)
+    args = f"({e.exprs(value.args)})"
+    name = e.let("exc", f"{e.helper(runtime.make_exception)}({cls}, {args})")
+    e.built(value, name)
+    e.fill_attributes(value, name)
+    if value.cause is not None or value.context is not None or value.suppress:
+        cause = e.expr(value.cause) if value.cause is not None else "None"
+        context = e.expr(value.context) if value.context is not None else "None"
+        link = e.helper(runtime.link_exception)
+        e.line(f"{link}({name}, {cause}, {context}, {value.suppress})")
+    return name
+
+
+def _cell(e: Emitter, value: CellValue) -> str:
+    name = e.let("cell", f"{e.helper(runtime.CellType)}()")
+    e.built(value, name)
+    content = value.content
+    if isinstance(content, Value):
+        e.line(f"{name}.cell_contents = {e.expr(content)}")
+    return name
+
+
+def function_globals(e: Emitter, value: FunctionValue) -> str:
+    """The dict of globals of a function, outside or made inside."""
+    owner = value.globals_of
+    assert owner.real is not None
+    if owner.source is not None:
+        return e.arg(FunctionGlobals(owner.source))
+    return e.constant(owner.real.__globals__, "globals_")
+
+
+def _function(e: Emitter, value: FunctionValue) -> str:
+    cells = e.exprs(list(value.cells or ()))
+    name = e.let(
+        value.name,
+        f"{e.helper(runtime.make_function)}({e.constant(value.code, 'code')},"
+        f" {function_globals(e, value)}, {(value.name, value.qualname)!r},"
+        f" {e.expr(value.defaults) if value.defaults is not None else None}, ({cells}),"
+        f" {e.expr(value.kwdefaults) if value.kwdefaults is not None else None})",
+    )
+    e.built(value, name)
+    if value.annotations is not None:
+        e.line(f"{name}.__annotations__ = {_annotations(e, value.annotations)}")
+    if value.attrs is not None and value.attrs.fresh:
+        for key, item in value.attrs.items(e.machine):
+            e.line(f"{name}.__dict__[{e.expr(key)}] = {e.expr(item)}")
+    return name
+
+
+def _annotations(e: Emitter, value: Value) -> str:
+    """MAKE_FUNCTION takes a flat tuple of names and annotations."""
+    if not isinstance(value, TupleValue):
+        return e.expr(value)
+    texts = [e.expr(item) for item in value.items]
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
+
+
+def _bound_method(e: Emitter, value: BoundMethod) -> str:
+    func, obj = e.expr(value.func), e.expr(value.obj)
+    if value.cls is types.MethodType:
+        return e.let("method", f"{e.constant(types.MethodType, 'MethodType')}({func}, {obj})")
+    return e.let("method", f"{func}.__get__({obj})")
+
+
+def _property(e: Emitter, value: PropertyValue) -> str:
+    return e.let("descriptor", f"{e.constant(value.type_)}({e.exprs(value.parts)})")
+
+
+def _super(e: Emitter, value: SuperValue) -> str:
+    return e.let("super_", f"super({e.expr(value.start)}, {e.expr(value.obj)})")
+
+
+_RULES: dict[type, Rule] = {
+    Const: _const,
+    Known: _known,
+    Lazy: _lazy,
+    NodeValue: _node,
+    TupleValue: _tuple,
+    ListValue: _list,
+    DictValue: _dict,
+    SetValue: _set,
+    SliceValue: _slice,
+    ObjectValue: _object,
+    ExceptionValue: _exception,
+    CellValue: _cell,
+    FunctionValue: _function,
+    BoundMethod: _bound_method,
+    PropertyValue: _property,
+    SuperValue: _super,
+}
+
+
+def rebuilds(kind: type) -> Callable[[Rule], Rule]:
+    """Register how values of a class are rebuilt, for the modules above this one."""
+
+    def register(rule: Rule) -> Rule:
+        if kind in _RULES:
+            raise ValueError(f"{kind.__name__} has a rule already")
+        _RULES[kind] = rule
+        return rule
+
+    return register
+

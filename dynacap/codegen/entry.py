@@ -1,0 +1,65 @@
+"""The generated function of an entry: readable Python, made from one captured region."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynacap.codegen.emit import Emitter
+from dynacap.guards.source import Source
+
+_numbers = itertools.count()
+_INDENT = "    "
+
+
+@dataclass
+class EntryCode:
+    """Source of a generated function, with what it needs to run."""
+
+    source: str
+    constants: dict[str, Any]
+    slots: tuple[Source, ...]
+    filename: str = field(default="")
+
+    def make(self, graph: Callable[..., Any] | None) -> types.FunctionType:
+        """The function, bound to the compiled graph."""
+        number = next(_numbers)
+        self.filename = f"<dynacap entry {number}>"
+        namespace: dict[str, Any] = dict(self.constants)
+        namespace["graph"] = graph
+        exec(compile(self.source, self.filename, "exec"), namespace)
+        lines = self.source.splitlines(keepends=True)
+        linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
+        made: types.FunctionType = namespace["entry"]
+        return made
+
+
+def generate_entry(
+    e: Emitter, result: str, inputs: list[str], outputs: list[str], recover: str | None
+) -> EntryCode:
+    """Put the parts together.
+
+    ``e.lines`` are the lines behind the graph's call; ``inputs`` are the arguments of the graph;
+    ``recover`` is what to return if the graph raises and nothing has happened yet.
+    """
+    lines = [f"def entry({', '.join(e.args.values())}):"]
+    body: list[str] = []
+    if inputs or outputs or recover is not None:
+        body += _graph_call(inputs, outputs, recover)
+    body += e.lines
+    body.append(f"return {result}")
+    lines += [_INDENT + line for line in body]
+    return EntryCode("\n".join(lines) + "\n", e.constants, tuple(e.args))
+
+
+def _graph_call(inputs: list[str], outputs: list[str], recover: str | None) -> list[str]:
+    targets = ", ".join(outputs) + ("," if len(outputs) == 1 else "")
+    call = f"graph({', '.join(inputs)})"
+    line = f"{targets} = {call}" if outputs else call
+    if recover is None:
+        return [line]
+    return ["try:", _INDENT + line, "except Exception:", _INDENT + f"return {recover}"]

@@ -1,0 +1,87 @@
+"""Side effects: what the traced region changed in outside objects is done to them, once."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+from dynacap.codegen.emit import Emitter, dict_setter
+from dynacap.values.base import DELETED, Value
+from dynacap.values.container import DictValue, ListValue, SetValue
+from dynacap.values.object import CellValue, ObjectValue
+
+
+def replay(e: Emitter, touched: list[Value]) -> None:
+    """Write the effects, in the order in which the objects were first changed."""
+    for value in touched:
+        if value.source is None and getattr(value, "real", None) is None:
+            continue
+        for cls in type(value).__mro__:
+            rule = _RULES.get(cls)
+            if rule is not None:
+                rule(e, value)
+                break
+        else:
+            e.machine.graph_break("side-effect", f"a change of a {value.describe()}")
+
+
+def _dict(e: Emitter, value: DictValue) -> None:
+    name = e.expr(value)
+    setter = dict_setter(e, value.type_)
+    deleter = setter.replace("__setitem__", "__delitem__")
+    real: dict[Any, Any] = value.real
+    for key in value.dirty:
+        held = value.over[key]
+        key_text = e.expr(value.key_value(e.machine, key))
+        outside = not isinstance(key, Value) and dict.__contains__(real, key)
+        if (held is DELETED or key in value.fresh) and outside:
+            e.line(f"{deleter}({name}, {key_text})")
+        if isinstance(held, Value):
+            e.line(f"{setter}({name}, {key_text}, {e.expr(held)})")
+
+
+def _list(e: Emitter, value: ListValue) -> None:
+    name = e.expr(value)
+    items = f"[{', '.join([e.expr(item) for item in value.items])}]"
+    if issubclass(value.type_, collections.deque):
+        base = e.constant(collections.deque, "deque")
+        fresh = e.let("items", items)
+        e.line(f"{base}.clear({name})")
+        e.line(f"{base}.extend({name}, {fresh})")
+    else:
+        e.line(f"list.__setitem__({name}, slice(None), {items})")
+
+
+def _set(e: Emitter, value: SetValue) -> None:
+    name = e.expr(value)
+    items = f"[{', '.join([e.expr(item) for item in value.items.values()])}]"
+    fresh = e.let("items", items)
+    e.line(f"set.clear({name})")
+    e.line(f"set.update({name}, {fresh})")
+
+
+def _object(e: Emitter, value: ObjectValue) -> None:
+    name = e.expr(value)
+    for slot in value.dirty_slots:
+        held = value.slots[slot]
+        if isinstance(held, Value):
+            e.line(f"object.__setattr__({name}, {slot!r}, {e.expr(held)})")
+        else:
+            e.line(f"object.__delattr__({name}, {slot!r})")
+
+
+def _cell(e: Emitter, value: CellValue) -> None:
+    name = e.expr(value)
+    if isinstance(value.content, Value):
+        e.line(f"{name}.cell_contents = {e.expr(value.content)}")
+    else:
+        e.line(f"del {name}.cell_contents")
+
+
+_RULES: dict[type, Any] = {
+    DictValue: _dict,
+    ListValue: _list,
+    SetValue: _set,
+    ObjectValue: _object,
+    CellValue: _cell,
+}

@@ -1,0 +1,68 @@
+"""Small functions that generated code calls to make objects which have no literal."""
+
+from __future__ import annotations
+
+import collections
+import types
+from collections.abc import Iterator
+from typing import Any
+
+CellType = types.CellType
+object_new = object.__new__
+
+
+def make_function(
+    code: types.CodeType,
+    globals_: dict[str, Any],
+    names: tuple[str, str],
+    defaults: tuple[Any, ...] | None,
+    cells: tuple[types.CellType, ...],
+    kwdefaults: dict[str, Any] | None,
+) -> types.FunctionType:
+    """What MAKE_FUNCTION makes."""
+    made = types.FunctionType(code, globals_, names[0], defaults, cells)
+    made.__qualname__ = names[1]
+    made.__kwdefaults__ = kwdefaults
+    return made
+
+
+def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """An exception with these ``args``, its ``__init__`` not run."""
+    made = cls.__new__(cls, *args)
+    made.args = args
+    if isinstance(made, StopIteration) and args:
+        made.value = args[0]
+    return made
+
+
+def link_exception(exc: BaseException, cause: Any, context: Any, suppress: bool) -> None:
+    """Set what ``raise ... from ...`` and handling leave on an exception."""
+    exc.__cause__ = cause
+    exc.__context__ = context
+    exc.__suppress_context__ = suppress
+
+
+def iterator_at(iterator: Any, state: int) -> Any:
+    """An iterator moved to a position."""
+    iterator.__setstate__(state)
+    return iterator
+
+
+def advanced(iterator: Iterator[Any], count: int) -> Iterator[Any]:
+    """An iterator that has given ``count`` elements."""
+    collections.deque((next(iterator, None) for _ in range(count)), maxlen=0)
+    return iterator
+
+
+def exhausted(iterator: Iterator[Any]) -> Iterator[Any]:
+    """An iterator at its end."""
+    collections.deque(iterator, maxlen=0)
+    return iterator
+
+
+def finished_generator(function: types.FunctionType) -> Any:
+    """A generator that has returned."""
+    made = function(*[None] * function.__code__.co_argcount)
+    made.close()
+    return made
+

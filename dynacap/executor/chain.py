@@ -1,0 +1,132 @@
+"""The chain of frames at the start of a region, and what is left of it at a graph break."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import Any
+
+from dynacap.executor.frame import Frame, PreviousException
+from dynacap.executor.inline import guard_code
+from dynacap.executor.machine import Machine
+from dynacap.guards.source import Local
+from dynacap.opcodes.analysis import live_locals
+from dynacap.resume import Point
+from dynacap.values.base import NULL, Const, Lazy, Value
+from dynacap.values.function import FunctionValue
+from dynacap.values.object import CellValue
+
+# Names by which a function can see all its locals, so that none may be dropped as dead.
+_FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"})
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in a code object where a frame stands between instructions."""
+
+    code: types.CodeType
+    point: Point
+
+    @property
+    def count(self) -> int:
+        """How many values of the flat vector belong to a frame here."""
+        code, point = self.code, self.point
+        cells = len(code.co_cellvars) + len(code.co_freevars)
+        return 1 + cells + len(point.bound) + point.depth - len(point.nulls)
+
+
+def start_function(m: Machine, flat: tuple[Any, ...]) -> None:
+    """A frame at the start of the function ``flat[0]``, its arguments lazy."""
+    function = flat[0]
+    code = function.__code__
+    value = m.wrap(function, Local(0, code.co_name))
+    assert isinstance(value, FunctionValue)
+    locals_: list[Value | None] = [None] * code.co_nlocals
+    for index, real in enumerate(flat[1:]):
+        locals_[index] = Lazy(real, Local(index + 1, code.co_varnames[index]))
+    _push(m, value, locals_)
+
+
+def _push(m: Machine, function: FunctionValue, locals_: list[Value | None]) -> Frame:
+    guard_code(m, function)
+    globals_, builtins = m.globals_of(function)
+    frame = Frame(function, globals_, builtins, locals_)
+    m.frames.append(frame)
+    return frame
+
+
+def start_piece(m: Machine, sites: tuple[Site, ...], flat: tuple[Any, ...]) -> None:
+    """Frames that stand at the sites, outermost first, with the values of the flat vector."""
+    at = 0
+    for site in sites:
+        _resume_frame(m, site, flat, at)
+        at += site.count
+
+
+def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int) -> None:
+    code, point = site.code, site.point
+    value = m.wrap(flat[at], Local(at, code.co_name))
+    assert isinstance(value, FunctionValue)
+    frame = _push(m, value, [None] * code.co_nlocals)
+    at += 1
+    names = code.co_cellvars + code.co_freevars
+    for index, name in enumerate(names):
+        cell = m.wrap(flat[at], Local(at, name))
+        assert isinstance(cell, CellValue)
+        frame.cells[index] = cell
+        at += 1
+    for local in point.bound:
+        frame.locals[local] = Lazy(flat[at], Local(at, code.co_varnames[local]))
+        at += 1
+    for position in range(point.depth):
+        if position in point.nulls:
+            frame.stack.append(NULL)
+            continue
+        held = m.wrap(flat[at], Local(at, f"stack{position}"))
+        if position in point.excs:
+            frame.stack.append(PreviousException(m.handled, held))
+            m.handled = held
+        else:
+            frame.stack.append(held)
+        at += 1
+    frame.pc = point.index
+
+
+def leave(m: Machine) -> tuple[tuple[Site, ...], list[Value]]:
+    """The sites at which the chain's frames stand now, and the values they need."""
+    sites, values = [], []
+    last = len(m.frames) - 1
+    for number, frame in enumerate(m.frames):
+        site, own = _site(frame, waiting=number < last)
+        sites.append(site)
+        values += own
+    return tuple(sites), values
+
+
+def _site(frame: Frame, waiting: bool) -> tuple[Site, list[Value]]:
+    """``waiting``: the frame waits for a call's result, which will lie on its stack."""
+    code = frame.function.code
+    index = frame.pc
+    bound = _bound(frame, index)
+    nulls = tuple(p for p, item in enumerate(frame.stack) if item is NULL)
+    excs = tuple(p for p, item in enumerate(frame.stack) if type(item) is PreviousException)
+    point = Point(index, len(frame.stack) + waiting, nulls, excs, bound)
+    values: list[Value] = [frame.function]
+    values += [cell if cell is not None else CellValue() for cell in frame.cells]
+    values += [frame.locals[local] or Const(None) for local in bound]
+    for item in frame.stack:
+        if type(item) is PreviousException:
+            values.append(item.current)
+        elif isinstance(item, Value):
+            values.append(item)
+    return Site(code, point), values
+
+
+def _bound(frame: Frame, index: int) -> tuple[int, ...]:
+    code = frame.function.code
+    held = [local for local, value in enumerate(frame.locals) if value is not None]
+    if not _FRAME_READERS.isdisjoint(code.co_names):
+        return tuple(held)
+    live = live_locals(code, index)
+    first = {0} if "__class__" in code.co_freevars else set()
+    return tuple(local for local in held if local in live or local in first)

@@ -1,0 +1,22 @@
+"""What a captured region returns at a graph break: where its frames stand, and their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynacap.executor.chain import Site
+
+
+class Suspend:
+    """Frames that wait at ``sites`` with the flat vector ``values``.
+
+    ``plain`` says that the innermost frame runs as plain Python to its end from there; otherwise
+    one instruction of it does, and what follows is captured.
+    """
+
+    __slots__ = ("plain", "sites", "values")
+
+    def __init__(self, sites: tuple[Site, ...], values: tuple[Any, ...], plain: bool = False):
+        self.sites = sites
+        self.values = values
+        self.plain = plain
