@@ -26,7 +26,7 @@ ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 # Module hooks are kept under numbers from a counter of the whole process.
 HOOK_TABLE = re.compile(r"^_.*hooks\w*$")
 # Marks that torch.compile leaves, some with ids in them; and the way to what was decorated.
-MARKS = re.compile(r"^(_torch_?dynamo|_dynamo|_dynacap_mark|__wrapped__$)")
+MARKS = re.compile(r"^(_torch_?dynamo|_dynamo|_is_torch_compile$|__wrapped__$)")
 # Owned by one side only, or a cache that no program can see the use of.
 HIDDEN_ATTRIBUTES = frozenset({"_compiled_call_impl", "__weakref__", "__orig_class__"})
 ITERATOR_TYPES: tuple[type, ...] = (
@@ -155,7 +155,10 @@ def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
         "is_leaf": Leaf(value.is_leaf),
     }
     if value.layout is torch.strided and value.device.type != "meta":
-        facts |= strided_facts(taken, value, path)
+        try:
+            facts |= strided_facts(taken, value, path)
+        except RuntimeError as error:  # a tensor without data of its own: fake, functional
+            facts["unreadable"] = Leaf(type(error).__name__)
     elif value.device.type != "meta":
         facts["numbers"] = Leaf(value.detach().to_dense().clone())
     extra = vars(value) if type(value).__dictoffset__ else {}
@@ -254,7 +257,11 @@ def attributes(value: object) -> list[tuple[str, object]]:
                 except AttributeError:
                     continue
     found.update(getattr(value, "__dict__", {}))
-    return [(f".{name}", item) for name, item in found.items() if name not in HIDDEN_ATTRIBUTES]
+    return [
+        (f".{name}", item)
+        for name, item in found.items()
+        if name not in HIDDEN_ATTRIBUTES and not MARKS.match(name)
+    ]
 
 
 def exception(taken: Snapshot, value: BaseException, path: str) -> Node:
