@@ -174,8 +174,7 @@ compiled_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwna
 
 /* --- being an object ------------------------------------------------------------------------- */
 
-static const char *const copied[] = {"__module__", "__name__", "__qualname__", "__doc__",
-                                     "__annotations__", "__type_params__", NULL};
+static const char *const copied[] = {"__module__", "__name__", "__qualname__", "__doc__", NULL};
 
 /* What functools.update_wrapper does, into the instance's own dict. 0, or -1 with an error. */
 static int
@@ -339,6 +338,9 @@ static PyGetSetDef getset[] = {
     {"__code__", get_through, set_through, NULL, "__code__"},
     {"__defaults__", get_through, set_through, NULL, "__defaults__"},
     {"__kwdefaults__", get_through, set_through, NULL, "__kwdefaults__"},
+    {"__annotations__", get_through, set_through, NULL, "__annotations__"},
+    {"__annotate__", get_through, set_through, NULL, "__annotate__"},
+    {"__type_params__", get_through, set_through, NULL, "__type_params__"},
     {"__globals__", get_through, NULL, NULL, "__globals__"},
     {"__closure__", get_through, NULL, NULL, "__closure__"},
     {"table", get_table, set_table, "Called as table(function, *bound).", NULL},

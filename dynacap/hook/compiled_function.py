@@ -9,8 +9,10 @@ from dynacap.hook.activation import Activation
 from dynacap.hook.protocol import Finish, FrameCallable
 from dynacap.hook.signature import gatherer
 
-_THROUGH = ("__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__")
+_COPIED = ("__module__", "__name__", "__qualname__", "__doc__")
 _READ_ONLY = ("__globals__", "__closure__")
+_THROUGH = ("__code__", "__defaults__", "__kwdefaults__", *_READ_ONLY)
+_FALLBACK = frozenset({"__annotations__", "__annotate__", "__type_params__"})
 
 _suspend_type: type | None = None
 
@@ -67,7 +69,7 @@ class CompiledFunction:
         self._original_code = original_code
         self._gathered_code: CodeType | None = None
         self._gather: FunctionType = function
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, assigned=_COPIED)
 
     @property
     def function(self) -> FunctionType:
@@ -105,6 +107,12 @@ class CompiledFunction:
         gather.__kwdefaults__ = function.__kwdefaults__
         bound: tuple[Any, ...] = gather(*args, **kwargs)
         return bound
+
+    def __getattr__(self, name: str) -> Any:
+        # As properties they would be taken for annotations of this class itself.
+        if name in _FALLBACK:
+            return getattr(self._function, name)
+        raise AttributeError(f"{self!r} has no attribute {name!r}")
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         """A method of an instance, as functions bind."""

@@ -32,6 +32,7 @@
 #else
 #include <internal/pycore_frame.h>
 #endif
+#include <internal/pycore_code.h>
 #ifdef DYNACAP_UNDEF_BUILD_CORE
 #undef Py_BUILD_CORE
 #endif
@@ -99,6 +100,26 @@ frame_fill_slot(Frame *frame, Py_ssize_t i, PyObject *object)
 #else
     frame->localsplus[i] = object;
 #endif
+}
+
+/* Make the cell of local number i, as MAKE_CELL does, where frame objects take it for granted that
+ * a variable which becomes a cell is one (3.13). Elsewhere they look for MAKE_CELL instead. */
+static inline int
+frame_make_cell(Frame *frame, Py_ssize_t i)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *value = frame_local(frame, i);
+    PyObject *cell = PyCell_New(value);
+    if (cell == NULL) {
+        return -1;
+    }
+    frame_fill_slot(frame, i, cell);
+    Py_XDECREF(value);
+#else
+    (void)frame;
+    (void)i;
+#endif
+    return 0;
 }
 
 /* Let the frame run another code object (borrowed) of the same size: from its start, or, where

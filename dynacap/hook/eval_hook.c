@@ -106,17 +106,27 @@ evaluate_below(PyThreadState *tstate, Frame *frame, int throwflag)
 
 /* --- finishing a frame whose work was done elsewhere ----------------------------------------- */
 
-/* The cells of the closure, as COPY_FREE_VARS would: whoever looks at the frame expects them. */
+/* Cells as MAKE_CELL and COPY_FREE_VARS leave them: whoever looks at the frame expects them. */
 static void
-fill_free_variables(Frame *frame, PyCodeObject *code)
+make_cells(Frame *frame, PyCodeObject *code)
 {
-    if (code->co_nfreevars == 0) {
+    if (code->co_ncellvars == 0 && code->co_nfreevars == 0) {
         return;
     }
+    PyObject *raised = raised_take(); /* a cell that memory lacks for is left out */
     PyObject *closure = ((PyFunctionObject *)frame_function(frame))->func_closure;
-    Py_ssize_t first = code->co_nlocalsplus - code->co_nfreevars;
+    Py_ssize_t first_free = code->co_nlocalsplus - code->co_nfreevars;
+    for (Py_ssize_t i = 0; i < first_free; i++) {
+        int is_cell = _PyLocals_GetKind(code->co_localspluskinds, (int)i) & CO_FAST_CELL;
+        if (is_cell && frame_make_cell(frame, i) < 0) {
+            PyErr_Clear();
+        }
+    }
     for (Py_ssize_t i = 0; i < code->co_nfreevars; i++) {
-        frame_fill_slot(frame, first + i, Py_NewRef(PyTuple_GET_ITEM(closure, i)));
+        frame_fill_slot(frame, first_free + i, Py_NewRef(PyTuple_GET_ITEM(closure, i)));
+    }
+    if (raised != NULL) {
+        raised_restore(raised);
     }
 }
 
@@ -124,7 +134,7 @@ fill_free_variables(Frame *frame, PyCodeObject *code)
 static PyObject *
 finish_with_result(PyThreadState *tstate, Frame *frame, PyCodeObject *stub, PyObject *result)
 {
-    fill_free_variables(frame, frame_code(frame));
+    make_cells(frame, frame_code(frame));
     frame_set_code(frame, stub, 0);
     frame_push(frame, result);
     return _PyEval_EvalFrameDefault(tstate, frame, 0);
@@ -144,7 +154,7 @@ finish_with_error(PyThreadState *tstate, Frame *frame, PyCodeObject *shown)
         }
         raised_restore(raised);
     }
-    fill_free_variables(frame, frame_code(frame));
+    make_cells(frame, frame_code(frame));
     frame_set_code(frame, stub, 1);
     return _PyEval_EvalFrameDefault(tstate, frame, 1);
 }
