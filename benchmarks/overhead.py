@@ -12,6 +12,7 @@ wall time in brackets.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import statistics
 import time
@@ -76,7 +77,7 @@ class Block(nn.Module):
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         batch, length, width = x.shape
         q, k, v = self.qkv(self.norm1(x)).chunk(3, dim=-1)
         q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in (q, k, v))
@@ -114,11 +115,11 @@ def warm_cases() -> Iterator[Case]:
     """The warm cases, freshly made."""
     for count, function in ((2, add_two), (20, add_twenty)):
         tensors = tuple(torch.ones(4) for _ in range(count))
-        yield Case(f"{count} tensors", lambda ts=tensors: chain(*ts), function, tensors)
+        yield Case(f"{count} tensors", functools.partial(chain, *tensors), function, tensors)
     for count in (10, 100, 400):
         model = nn.Sequential(*(Scale() for _ in range(count))).eval()
         weights, x = list(model.parameters()), torch.ones(4)
-        yield Case(f"{count} submodules", lambda w=weights, x=x: multiply(x, w), model, (x,))
+        yield Case(f"{count} submodules", functools.partial(multiply, x, weights), model, (x,))
     x = torch.ones(4)
     yield Case("one graph break", lambda: (x + 1) * 2, broken, (x,))
 
@@ -157,10 +158,13 @@ def medians(case: str, calls: dict[str, Call], rounds: int, block: float) -> lis
 
 def time_warm(case: Case, sides: list[str], rounds: int) -> list[Timing]:
     """Warm calls of one case on all sides."""
-    calls: dict[str, Call] = {"bare": case.bare, "eager": lambda: case.program(*case.args)}
+    calls: dict[str, Call] = {
+        "bare": case.bare,
+        "eager": functools.partial(case.program, *case.args),
+    }
     for side in sides:
         target = COMPILERS[side].compile(case.program)
-        calls[side] = lambda target=target: target(*case.args)
+        calls[side] = functools.partial(target, *case.args)
     with torch.no_grad():
         return medians(case.name, calls, rounds, block=0.01)
 
@@ -175,7 +179,7 @@ def time_cold(layers: int, sides: list[str], rounds: int) -> list[Timing]:
                 COMPILERS[side].reset()
                 model = nn.Sequential(*(Block() for _ in range(layers))).eval()
                 target = COMPILERS[side].compile(model)
-                found.append(clock(lambda target=target: target(x), 1))
+                found.append(clock(functools.partial(target, x), 1))
     return [
         Timing(f"{layers} layers", side, *(statistics.median(c) for c in zip(*found, strict=True)))
         for side, found in taken.items()

@@ -29,7 +29,7 @@ class ConvNet(nn.Module):
         )
         self.classifier = nn.Linear(16, 10)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         return self.classifier(self.features(x).flatten(1))
 
 
@@ -51,7 +51,7 @@ class UNet(nn.Module):
         self.up = nn.ModuleList([double_convolution(24, 8), double_convolution(12, 4)])
         self.head = nn.Conv2d(4, 1, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         skips = []
         for block in self.down[:-1]:
             x = block(x)
@@ -86,7 +86,7 @@ class CellLoop(nn.Module):
         self.cell = nn.LSTMCell(4, 8)
         self.out = nn.Linear(8, 1)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Any:
         state = (x.new_zeros(x.size(0), 8), x.new_zeros(x.size(0), 8))
         predictions = []
         for step in x.unbind(1):
@@ -136,7 +136,7 @@ class GraphLayer(nn.Module):
         super().__init__()
         self.linear = nn.Linear(inside, outside)
 
-    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edges: Tensor) -> Any:
         source, target = edges
         degree = torch.zeros(x.size(0)).index_add_(0, target, torch.ones(target.numel()))
         summed = torch.zeros_like(x).index_add(0, target, x[source])
@@ -148,7 +148,7 @@ class GraphNet(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList([GraphLayer(4, 8), GraphLayer(8, 3)])
 
-    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edges: Tensor) -> Any:
         for i, layer in enumerate(self.layers):
             x = layer(x, edges)
             if i + 1 < len(self.layers):

@@ -21,10 +21,22 @@ SMALL: dict[str, Any] = {
     "intermediate_size": 40,
     "max_position_embeddings": 64,
 }
-LLAMA = {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0}
-GPT = {"vocab_size": 99, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
-EXPERTS = {**LLAMA, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
-T5 = {"vocab_size": 99, "d_model": 32, "d_kv": 8, "d_ff": 37, "num_layers": 2, "num_heads": 4}
+LLAMA: dict[str, Any] = {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0}
+GPT: dict[str, Any] = {"vocab_size": 99, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
+EXPERTS: dict[str, Any] = {
+    **LLAMA,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+}
+T5: dict[str, Any] = {
+    "vocab_size": 99,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 37,
+    "num_layers": 2,
+    "num_heads": 4,
+}
 BART: dict[str, Any] = {
     "vocab_size": 99,
     "d_model": 32,
@@ -112,7 +124,12 @@ def minilm() -> Built:
     return calls(model, *[dict(tokenizer([text], return_tensors="pt")) for text in sentences])
 
 
-MAMBA = {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8}
+MAMBA: dict[str, Any] = {
+    "vocab_size": 99,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "state_size": 8,
+}
 ENTRIES = [
     Entry("minilm_real_weights", "encoder", minilm),
     encoder("bert", "BertModel", "BertConfig", **SMALL),
@@ -122,7 +139,11 @@ ENTRIES = [
         "distilbert",
         "DistilBertModel",
         "DistilBertConfig",
-        **{"vocab_size": 99, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 37},
+        vocab_size=99,
+        dim=32,
+        n_layers=2,
+        n_heads=4,
+        hidden_dim=37,
     ),
     encoder("albert", "AlbertModel", "AlbertConfig", **SMALL, embedding_size=16),
     encoder("electra", "ElectraModel", "ElectraConfig", **SMALL, embedding_size=16),
