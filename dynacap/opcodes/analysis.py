@@ -111,7 +111,13 @@ _SPECIAL: dict[str, Callable[[Instruction, Stack], Stack]] = {
 
 def _check_agree(code: Code, index: int, known: Stack, stack: Stack) -> None:
     """Two ways that meet must bring the same stack."""
-    if known != stack:
+    if known == stack:
+        return
+    unsure = {Kind.NULL, Kind.MAYBE_NULL}
+    if len(known) != len(stack) or any(
+        one is not other and not {one, other} <= unsure
+        for one, other in zip(known, stack, strict=True)
+    ):
         raise ValueError(
             f"{code.code.co_qualname}: two ways to instruction {code.instructions[index]} bring"
             f" {[each.value for each in known]} and {[each.value for each in stack]}"
