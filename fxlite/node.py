@@ -325,7 +325,7 @@ def target_text(target: object) -> str:
     return f"{module.removeprefix('_')}.{name}"
 
 
-_NOT_IN_NAMES = re.compile(r"[^0-9a-zA-Z_]+")
+_NOT_IN_NAMES = re.compile(r"\W+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -336,7 +336,9 @@ def base_name(target: object) -> str:
         raw = type(target).__name__
     if raw.startswith("__") and raw.endswith("__"):
         raw = raw[2:-2]
-    name = _NOT_IN_NAMES.sub("_", _CAMEL.sub("_", raw)).lower()
+    if not raw.isidentifier():
+        raw = _NOT_IN_NAMES.sub("_", raw).strip("_")
+    name = _CAMEL.sub("_", raw).lower()
     if name.startswith("_"):
         name = name.lstrip("_") or "value"
     return f"_{name}" if name[:1].isdigit() or not name else name
