@@ -135,6 +135,29 @@ def check() -> Check:
     return check_program
 
 
+class Pieces:
+    """Runs functions in pieces while it is entered."""
+
+    wrap = staticmethod(inner)
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def __enter__(self) -> None:
+        SPLITTER[0] = Splitter(EVERYWHERE)
+
+    def __exit__(self, *info: object) -> None:
+        assert SPLITTER[0] is not None
+        self.steps = SPLITTER[0].steps
+        SPLITTER[0] = None
+
+
+@pytest.fixture
+def pieces() -> Pieces:
+    """A decorator for functions, and the time in which they run in pieces."""
+    return Pieces()
+
+
 @pytest.fixture(autouse=True)
 def _inner(request: pytest.FixtureRequest) -> None:
     """Give programs the decorator `inner`, under the global name that their file declares."""
