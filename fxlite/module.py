@@ -1,6 +1,7 @@
 """A graph with its attributes, callable: the source is compiled when it is first called."""
 
 import builtins
+import contextlib
 import copy
 import itertools
 import linecache
@@ -170,6 +171,8 @@ def _pointer(locations: list[RawLocation]) -> Callable[[BaseException], None]:
         return locations[line - 1] if line <= len(locations) else None
 
     def point(error: BaseException) -> None:
-        point_at_user_line(error, sys._getframe(1), find)
+        # Near the recursion limit there is no room for this; the traceback then stays as it was.
+        with contextlib.suppress(RecursionError):
+            point_at_user_line(error, sys._getframe(1), find)
 
     return point

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dynacap.errors import GraphError
+from dynacap.fxlite.locations import StackTraces
 
 if TYPE_CHECKING:
     from dynacap.fxlite.graph import Graph
@@ -103,8 +104,7 @@ class Node:
     @property
     def stack_trace(self) -> str | None:
         """The user's stack as text, outermost call first."""
-        trace = self.meta.get("stack_trace")
-        return trace if isinstance(trace, str) else None
+        return StackTraces().text(self.meta)
 
     def update_arg(self, index: int, value: object) -> None:
         """Replace one positional argument."""

@@ -148,3 +148,20 @@ def test_stack_traces_are_made_once_for_each_stack() -> None:
     assert text == format_stack(FRAMES)
     assert traces.text({"source_stack": tuple(FRAMES)}) is text
     assert traces.text({"stack_trace": "given", "source_stack": FRAMES}) == "given"
+
+
+def test_stack_trace_of_a_node() -> None:
+    node = Graph().placeholder("x")
+    assert node.stack_trace is None
+    node.meta["source_stack"] = FRAMES
+    assert node.stack_trace == format_stack(FRAMES)
+
+
+def test_recursion_into_the_graph_ends_as_in_eager() -> None:
+    graph = Graph()
+    node = graph.call_function(lambda x: module(x), (graph.placeholder("x"),))
+    node.meta["source_loc"] = FRAMES[0]
+    graph.output((node,))
+    module = GraphModule({}, graph)
+    with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
+        module(1)
