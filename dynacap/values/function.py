@@ -24,6 +24,7 @@ class FunctionValue(Value):
         "cells",
         "code",
         "defaults",
+        "fields",
         "globals_of",
         "guarded",
         "kwdefaults",
@@ -46,6 +47,7 @@ class FunctionValue(Value):
         self.annotations: Value | None = None
         self.cells: list[CellValue] | None = None
         self.attrs: DictValue | None = None
+        self.fields: dict[str, Value] = {}  # name, doc and their kin, where set here
         self.guarded = False
 
     @property

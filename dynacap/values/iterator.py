@@ -7,20 +7,18 @@ iterator of the same type in the same state.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
+from dynacap.values.recipe import Rebuildable, Recipe
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 
-Recipe = tuple[Callable[..., Any], list[Value]]
-
-
-class IteratorValue(Value):
+class IteratorValue(Rebuildable):
     """An iterator with a position of its own; ``next`` gives None at the end.
 
     ``final``: once exhausted it stays so, whatever becomes of what it walks.
@@ -54,10 +52,6 @@ class IteratorValue(Value):
 
     def step(self, t: Tracer) -> Value | None:
         """The next element, or None."""
-        raise NotImplementedError
-
-    def recipe(self, t: Tracer) -> Recipe:
-        """What to call, and on what, for the same iterator in the same state."""
         raise NotImplementedError
 
 

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 Native = Callable[["Tracer", list[Value], dict[str, Value]], Value]
+Setter = Callable[["Tracer", Value, Value], None]
 
 _NATIVES: dict[int, tuple[Any, Native]] = {}
+_SETTERS: dict[int, tuple[Any, Setter]] = {}
 _PURE: dict[int, Any] = {}
 _POLYFILLS: dict[int, tuple[Any, Callable[..., Any]]] = {}
 
@@ -38,6 +40,22 @@ def native(*targets: Any) -> Callable[[Native], Native]:
 def find_native(target: Any) -> Native | None:
     """The handler of a callable, or None."""
     found = _NATIVES.get(id(target))
+    return found[1] if found is not None else None
+
+
+def setter(target: Any) -> Callable[[Setter], Setter]:
+    """Register how a C-level field, given as its descriptor, is set: ``(t, obj, value)``."""
+
+    def register(handler: Setter) -> Setter:
+        _SETTERS[id(target)] = (target, handler)
+        return handler
+
+    return register
+
+
+def find_setter(target: Any) -> Setter | None:
+    """How a C-level field is set, or None."""
+    found = _SETTERS.get(id(target))
     return found[1] if found is not None else None
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import enum
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynacap.guards.source import Attr, InstanceDict
 from dynacap.values.base import DELETED, MISSING, Const, Known, UserRaise, Value
 from dynacap.values.container import DictValue
 from dynacap.values.data_model.calls import call_special, call_value
 from dynacap.values.function import BoundMethod, FunctionValue
-from dynacap.values.natives import find_native
+from dynacap.values.natives import find_native, find_setter, is_pure
 from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue, SuperValue
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def get_attribute(t: Tracer, obj: Value, name: str) -> Value:
     """``getattr(obj, name)``; raises AttributeError in the traced program if there is none."""
     found = find_attribute(t, obj, name)
     if found is None:
-        _no_attribute(t, obj, name)
+        no_attribute(t, obj, name)
     return found
 
 
@@ -55,6 +55,8 @@ def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
         found = generic_attribute(t, obj, name)
     else:
         found = _getattribute_function(t, obj, name)
+    if found is None and type(obj) is BoundMethod and cls is types.MethodType:
+        found = find_attribute(t, obj.func, name)
     if found is None and t.lookup(cls, "__getattr__") is not MISSING:
         return call_special(t, obj, "__getattr__", [Const(name)])
     if found is None and isinstance(obj, Known) and isinstance(obj.value, types.ModuleType):
@@ -135,7 +137,10 @@ def _bind_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls:
 
 
 def _bind_c_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
-    return t.wrap(raw.__get__(None, cls), None)
+    if find_native(raw) is None and not is_pure(raw):
+        return t.wrap(raw.__get__(None, cls), None)
+    is_class = type(obj) is Known and isinstance(obj.value, type)
+    return BoundMethod(Known(raw), obj if is_class and obj is not None else t.class_value(cls))
 
 
 def _bind_c_method(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
@@ -183,10 +188,11 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
         return None if isinstance(obj, ObjectValue) else t.graph_break(
             "unsupported-field", f"{obj.cls.__name__}.{raw.__name__}"
         )
-    return _read_real_field(t, raw, obj, real)
+    return read_real_field(t, raw, obj, real)
 
 
-def _read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
+def read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
+    """A C-level field as the outside object has it, under a guard."""
     name = raw.__name__
     try:
         held = raw.__get__(real)
@@ -341,6 +347,10 @@ def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> No
 
 def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:
     name = raw.__name__
+    handler = find_setter(raw)
+    if handler is not None:
+        handler(t, obj, value)
+        return
     if isinstance(obj, ExceptionValue) and set_exception_field(t, obj, name, value):
         return
     if t.tensors.owns(obj):
@@ -388,7 +398,7 @@ def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
         return
     attrs = instance_dict(t, obj)
     if attrs is None or not attrs.delete(t, name):
-        _no_attribute(t, obj, name)
+        no_attribute(t, obj, name)
 
 
 def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
@@ -412,7 +422,8 @@ def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
         call_special(t, t.class_attribute(obj.cls, name), "__delete__", [obj])
 
 
-def _no_attribute(t: Tracer, obj: Value, name: str) -> Any:
+def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:
+    """Raise the AttributeError that Python raises for an attribute that is not there."""
     real = real_of(obj)
     if isinstance(real, type):
         text = f"type object {real.__name__!r} has no attribute {name!r}"

@@ -151,7 +151,9 @@ def is_none(value: Value) -> bool:
     return _is_none(value)
 
 
-def folded(t: Tracer, real: Any, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
+def folded(
+    t: Tracer, real: Any, args: list[Value], kwargs: dict[str, Value] | None = None
+) -> Value:
     """Run a pure callable on operands that must be constants."""
     result = fold(t, real, args, kwargs or {})
     if result is None:

@@ -1,0 +1,474 @@
+"""Iterators of ``itertools``, each after the equivalent Python in its documentation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.container import ListValue, TupleValue
+from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
+from dynacap.values.iterator import IteratorValue, advanced
+from dynacap.values.recipe import Recipe
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+
+class ChainIterator(IteratorValue):
+    """``itertools.chain``: ``outer`` gives the iterables, ``inner`` walks the current one."""
+
+    __slots__ = ("inner", "outer")
+    type_ = itertools.chain
+
+    def __init__(self, outer: Value) -> None:
+        super().__init__()
+        self.outer = outer
+        self.inner: Value | None = None
+
+    def step(self, t: Tracer) -> Value | None:
+        while True:
+            if self.inner is None:
+                following = advance(t, self.outer)
+                if following is None:
+                    return None
+                self.inner = iterate(t, following)
+            found = advance(t, self.inner)
+            if found is not None:
+                return found
+            self.inner = None
+
+    def recipe(self, t: Tracer) -> Recipe:
+        if self.done:
+            return itertools.chain, []
+        if self.inner is None:
+            return itertools.chain.from_iterable, [self.outer]
+        return chain_from, [self.inner, self.outer]
+
+
+def chain_from(inner: Iterator[Any], outer: Iterator[Any]) -> Iterator[Any]:
+    """A chain that is in the middle of one iterator, with others to come."""
+    return itertools.chain.from_iterable(itertools.chain((inner,), outer))
+
+
+class CountIterator(IteratorValue):
+    """``itertools.count(at, step)``."""
+
+    __slots__ = ("at", "by")
+    type_ = itertools.count
+
+    def __init__(self, at: Value, by: Value) -> None:
+        super().__init__()
+        self.at = at
+        self.by = by
+
+    def step(self, t: Tracer) -> Value | None:
+        found = self.at
+        self.at = binary_op(t, "+", found, self.by)
+        return found
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return itertools.count, [self.at, self.by]
+
+
+class RepeatIterator(IteratorValue):
+    """``itertools.repeat(item, times)``; ``left`` is None for ever."""
+
+    __slots__ = ("item", "left")
+    type_ = itertools.repeat
+
+    def __init__(self, item: Value, left: int | None) -> None:
+        super().__init__()
+        self.item = item
+        self.left = left
+
+    def step(self, t: Tracer) -> Value | None:
+        if self.left is None:
+            return self.item
+        if self.left <= 0:
+            return None
+        self.left -= 1
+        return self.item
+
+    def recipe(self, t: Tracer) -> Recipe:
+        times = [] if self.left is None else [Const(self.left)]
+        return itertools.repeat, [self.item, *times]
+
+
+class CycleIterator(IteratorValue):
+    """``itertools.cycle``: the first round is saved."""
+
+    __slots__ = ("index", "origin", "saved")
+    type_ = itertools.cycle
+
+    def __init__(self, origin: Value) -> None:
+        super().__init__()
+        self.origin: Value | None = origin
+        self.saved: list[Value] = []
+        self.index = 0
+
+    def step(self, t: Tracer) -> Value | None:
+        if self.origin is not None:
+            found = advance(t, self.origin)
+            if found is not None:
+                self.saved.append(found)
+                return found
+            self.origin = None
+        if not self.saved:
+            return None
+        self.index = (self.index + 1) % len(self.saved)
+        return self.saved[self.index - 1]
+
+    def recipe(self, t: Tracer) -> Recipe:
+        if self.origin is None:
+            return cycle_at, [ListValue(list(self.saved)), Const(self.index)]
+        if not self.saved:
+            return itertools.cycle, [self.origin]
+        return cycle_from, [ListValue(list(self.saved)), self.origin]
+
+
+def cycle_at(saved: list[Any], index: int) -> Iterator[Any]:
+    """A cycle whose first round is over."""
+    return advanced(itertools.cycle(saved), index)
+
+
+def cycle_from(saved: list[Any], origin: Iterator[Any]) -> Iterator[Any]:
+    """A cycle in its first round: what it gave already comes again after the rest."""
+    return advanced(itertools.cycle(itertools.chain(saved, origin)), len(saved))
+
+
+class SliceIterator(IteratorValue):
+    """``itertools.islice``: ``at`` elements were taken; the next wanted is number ``start``."""
+
+    __slots__ = ("at", "origin", "start", "step_by", "stop")
+    type_ = itertools.islice
+
+    def __init__(self, origin: Value, start: int, stop: int | None, step_by: int) -> None:
+        super().__init__()
+        self.origin = origin
+        self.at = 0
+        self.start = start
+        self.stop = stop
+        self.step_by = step_by
+
+    def step(self, t: Tracer) -> Value | None:
+        stop = self.start + 1 if self.stop is None else self.stop
+        limit = min(self.start, stop)
+        while self.at < limit:
+            if self._take(t) is None:
+                return None
+        if self.at >= stop:
+            return None
+        found = self._take(t)
+        if found is not None:
+            self.start += self.step_by
+        return found
+
+    def _take(self, t: Tracer) -> Value | None:
+        found = advance(t, self.origin)
+        if found is not None:
+            self.at += 1
+        return found
+
+    def recipe(self, t: Tracer) -> Recipe:
+        if self.done:
+            return itertools.islice, [TupleValue([]), Const(0)]
+        at = self.at
+        stop = None if self.stop is None else max(self.stop - at, 0)
+        start = max(self.start - at, 0)
+        return itertools.islice, [self.origin, Const(start), Const(stop), Const(self.step_by)]
+
+
+class LongestZipIterator(IteratorValue):
+    """``itertools.zip_longest``: an origin that has ended is None."""
+
+    __slots__ = ("fill", "origins")
+    type_ = itertools.zip_longest
+
+    def __init__(self, origins: list[Value], fill: Value) -> None:
+        super().__init__()
+        self.origins: list[Value | None] = list(origins)
+        self.fill = fill
+
+    def step(self, t: Tracer) -> Value | None:
+        taken = []
+        for index, origin in enumerate(self.origins):
+            found = None if origin is None else advance(t, origin)
+            if found is None:
+                self.origins[index] = None
+                if not any(self.origins):
+                    return None
+            taken.append(self.fill if found is None else found)
+        return TupleValue(taken) if taken else None
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return zip_longest_from, [self.fill, *(o or TupleValue([]) for o in self.origins)]
+
+
+def zip_longest_from(fill: Any, *origins: Any) -> Iterator[Any]:
+    """``itertools.zip_longest`` with its fill value first."""
+    return itertools.zip_longest(*origins, fillvalue=fill)
+
+
+class AccumulateIterator(IteratorValue):
+    """``itertools.accumulate``; ``total`` is None before the first step."""
+
+    __slots__ = ("function", "initial", "origin", "total")
+    type_ = itertools.accumulate
+    final = False
+
+    def __init__(self, origin: Value, function: Value, initial: Value) -> None:
+        super().__init__()
+        self.origin = origin
+        self.function = function
+        self.initial: Value | None = None if _none(initial) else initial
+        self.total: Value | None = None
+
+    def step(self, t: Tracer) -> Value | None:
+        if self.initial is not None:
+            self.total, self.initial = self.initial, None
+            return self.total
+        found = advance(t, self.origin)
+        if found is None:
+            return None
+        self.total = found if self.total is None else self._add(t, self.total, found)
+        return self.total
+
+    def _add(self, t: Tracer, total: Value, found: Value) -> Value:
+        if _none(self.function):
+            return binary_op(t, "+", total, found)
+        return t.call(self.function, [total, found])
+
+    def recipe(self, t: Tracer) -> Recipe:
+        if self.total is not None:
+            return accumulate_from, [self.origin, self.function, self.total, Const(True)]
+        initial = self.initial or Const(None)
+        return accumulate_from, [self.origin, self.function, initial, Const(False)]
+
+
+def accumulate_from(origin: Any, function: Any, initial: Any, given: bool) -> Iterator[Any]:
+    """An accumulation with a total so far, which may have been given already."""
+    made = itertools.accumulate(origin, function, initial=initial)
+    return advanced(made, 1) if given else made
+
+
+def _none(value: Value) -> bool:
+    return type(value) is Const and value.value is None
+
+
+class WhileIterator(IteratorValue):
+    """``takewhile`` and ``dropwhile``; ``started`` once dropwhile lets everything through."""
+
+    __slots__ = ("function", "origin", "started", "type_")
+
+    def __init__(self, function: Value, origin: Value, type_: type) -> None:
+        super().__init__()
+        self.function = function
+        self.origin = origin
+        self.type_ = type_
+        self.started = False
+
+    def step(self, t: Tracer) -> Value | None:
+        if self.type_ is itertools.takewhile:
+            found = advance(t, self.origin)
+            if found is None or not truth(t, t.call(self.function, [found])):
+                return None
+            return found
+        while (found := advance(t, self.origin)) is not None:
+            if self.started or not truth(t, t.call(self.function, [found])):
+                self.started = True
+                return found
+        return None
+
+    def recipe(self, t: Tracer) -> Recipe:
+        if self.done:
+            return self.type_, [self.function, TupleValue([])]
+        if self.started:
+            return dropwhile_started, [self.origin]
+        return self.type_, [self.function, self.origin]
+
+
+def _never(item: Any) -> bool:
+    return False
+
+
+def dropwhile_started(origin: Any) -> Iterator[Any]:
+    """``dropwhile`` that lets everything through."""
+    return itertools.dropwhile(_never, origin)
+
+
+class CompressIterator(IteratorValue):
+    """``itertools.compress(data, selectors)``."""
+
+    __slots__ = ("data", "selectors")
+    type_ = itertools.compress
+    final = False
+
+    def __init__(self, data: Value, selectors: Value) -> None:
+        super().__init__()
+        self.data = data
+        self.selectors = selectors
+
+    def step(self, t: Tracer) -> Value | None:
+        while (found := advance(t, self.data)) is not None:
+            chosen = advance(t, self.selectors)
+            if chosen is None:
+                return None
+            if truth(t, chosen):
+                return found
+        return None
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return itertools.compress, [self.data, self.selectors]
+
+
+class PairwiseIterator(IteratorValue):
+    """``itertools.pairwise``; ``old`` is the last element seen."""
+
+    __slots__ = ("old", "origin")
+    type_ = itertools.pairwise
+
+    def __init__(self, origin: Value) -> None:
+        super().__init__()
+        self.origin = origin
+        self.old: Value | None = None
+
+    def step(self, t: Tracer) -> Value | None:
+        if self.old is None:
+            self.old = advance(t, self.origin)
+            if self.old is None:
+                return None
+        found = advance(t, self.origin)
+        if found is None:
+            return None
+        pair = TupleValue([self.old, found])
+        self.old = found
+        return pair
+
+    def recipe(self, t: Tracer) -> Recipe:
+        if self.done or self.old is None:
+            return itertools.pairwise, [TupleValue([]) if self.done else self.origin]
+        return pairwise_from, [self.old, self.origin]
+
+
+def pairwise_from(old: Any, origin: Any) -> Iterator[Any]:
+    """``itertools.pairwise`` that has seen one element."""
+    return itertools.pairwise(itertools.chain((old,), origin))
+
+
+class ComputedIterator(IteratorValue):
+    """``product``, ``permutations`` and their kin: ``items`` is all that they will give."""
+
+    __slots__ = ("index", "items", "operands", "type_")
+
+    def __init__(self, type_: type, operands: list[Value], items: list[list[Value]]) -> None:
+        super().__init__()
+        self.type_ = type_
+        self.operands = operands
+        self.items = items
+        self.index = 0
+
+    def step(self, t: Tracer) -> Value | None:
+        if self.index >= len(self.items):
+            return None
+        self.index += 1
+        return TupleValue(list(self.items[self.index - 1]))
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return computed_at, [Known(self.type_), Const(self.index), *self.operands]
+
+
+def computed_at(
+    function: Callable[..., Iterator[Any]], steps: int, *operands: Any
+) -> Iterator[Any]:
+    """``product`` or one of its kin after so many steps."""
+    return advanced(function(*operands), steps)
+
+
+class TeeIterator(IteratorValue):
+    """One branch of ``itertools.tee``: all branches share ``seen`` and the origin."""
+
+    __slots__ = ("index", "origin", "seen")
+    type_ = type(itertools.tee(())[0])
+    final = False
+
+    def __init__(self, origin: Value, seen: list[Value]) -> None:
+        super().__init__()
+        self.origin = origin
+        self.seen = seen
+        self.index = 0
+
+    def step(self, t: Tracer) -> Value | None:
+        if self.index == len(self.seen):
+            found = advance(t, self.origin)
+            if found is None:
+                return None
+            self.seen.append(found)
+        self.index += 1
+        return self.seen[self.index - 1]
+
+
+class GroupIterator(IteratorValue):
+    """``itertools.groupby``: the state is that of the equivalent Python in its documentation."""
+
+    __slots__ = ("current", "current_key", "group", "origin", "rule", "target_key")
+    type_ = itertools.groupby
+
+    def __init__(self, origin: Value, rule: Value) -> None:
+        super().__init__()
+        self.origin = origin
+        self.rule = rule
+        self.current: Value | None = None
+        self.current_key: Value | None = None
+        self.target_key: Value | None = None
+        self.group: GroupMember | None = None
+
+    def step(self, t: Tracer) -> Value | None:
+        self.group = None
+        while self.current_key is None or self.in_group(t):
+            if not self.take(t):
+                return None
+        key = self.current_key
+        self.target_key = key
+        self.group = GroupMember(self)
+        return TupleValue([key, self.group])
+
+    def in_group(self, t: Tracer) -> bool:
+        """Whether the current element still belongs to the group asked for last."""
+        current, target = self.current_key, self.target_key
+        if target is None or current is None:
+            return False
+        return is_same(t, current, target) or truth(t, compare(t, "==", current, target))
+
+    def take(self, t: Tracer) -> bool:
+        """Move on by one element; False at the end."""
+        found = advance(t, self.origin)
+        if found is None:
+            return False
+        self.current = found
+        self.current_key = found if _none(self.rule) else t.call(self.rule, [found])
+        return True
+
+
+class GroupMember(IteratorValue):
+    """The elements of one group; it ends when its parent moves on."""
+
+    __slots__ = ("parent",)
+    type_ = type(next(itertools.groupby("a"))[1])
+    final = False
+
+    def __init__(self, parent: GroupIterator) -> None:
+        super().__init__()
+        self.parent = parent
+
+    def step(self, t: Tracer) -> Value | None:
+        parent = self.parent
+        if parent.group is not self:
+            return None
+        if parent.current is None and not parent.take(t):
+            return None
+        if not parent.in_group(t):
+            return None
+        found, parent.current = parent.current, None
+        return found

@@ -1,0 +1,53 @@
+"""Handlers for functions and methods written in C; importing this package registers them all.
+
+What is left without a handler of its own may be pure, which comes last.
+"""
+
+from dynacap.values.library import (
+    attributes,
+    classes,
+    deques,
+    dict_views,
+    dicts,
+    effects,
+    exceptions,
+    functional,
+    functions,
+    generators,
+    iteration,
+    iterators,
+    lists,
+    numbers,
+    operators,
+    records,
+    sequences,
+    sets,
+    text,
+    tuples,
+)
+
+__all__ = [
+    "attributes",
+    "classes",
+    "deques",
+    "dict_views",
+    "dicts",
+    "effects",
+    "exceptions",
+    "functional",
+    "functions",
+    "generators",
+    "iteration",
+    "iterators",
+    "lists",
+    "numbers",
+    "operators",
+    "pure",
+    "records",
+    "sequences",
+    "sets",
+    "text",
+    "tuples",
+]
+
+from dynacap.values.library import pure  # isort: skip

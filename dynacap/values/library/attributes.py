@@ -1,0 +1,175 @@
+"""Attribute access by function, and the methods of ``object``."""
+
+from __future__ import annotations
+
+from dynacap.values.base import Const, Known, UserRaise, Value
+from dynacap.values.container import DictValue
+from dynacap.values.data_model import (
+    delete_attribute,
+    find_attribute,
+    get_attribute,
+    is_same,
+    set_attribute,
+    truth,
+)
+from dynacap.values.data_model.attributes import (
+    generic_attribute,
+    generic_delete_attribute,
+    generic_set_attribute,
+    no_attribute,
+)
+from dynacap.values.data_model.calls import call_special, new_object, type_call
+from dynacap.values.library.handlers import (
+    constant_of,
+    handles,
+    not_implemented,
+    real_of_known,
+)
+from dynacap.values.tracer import Tracer
+
+
+def name_of(t: Tracer, name: Value) -> str:
+    """An attribute's name, which must be text."""
+    text = constant_of(t, name, "an attribute's name")
+    if not isinstance(text, str):
+        t.raise_error(TypeError, f"attribute name must be string, not {type(text).__name__!r}")
+    return text
+
+
+def attribute_or_none(t: Tracer, obj: Value, name: str) -> Value | None:
+    """The attribute, or None where looking for it raises AttributeError."""
+    try:
+        return find_attribute(t, obj, name)
+    except UserRaise as raised:
+        if not issubclass(raised.exc.cls, AttributeError):
+            raise
+        return None
+
+
+@handles(getattr)
+def _getattr(t: Tracer, obj: Value, name: Value, default: Value | None = None, /) -> Value:
+    if default is None:
+        return get_attribute(t, obj, name_of(t, name))
+    return attribute_or_none(t, obj, name_of(t, name)) or default
+
+
+@handles(hasattr)
+def _hasattr(t: Tracer, obj: Value, name: Value, /) -> Value:
+    return Const(attribute_or_none(t, obj, name_of(t, name)) is not None)
+
+
+@handles(setattr)
+def _setattr(t: Tracer, obj: Value, name: Value, value: Value, /) -> None:
+    set_attribute(t, obj, name_of(t, name), value)
+
+
+@handles(delattr)
+def _delattr(t: Tracer, obj: Value, name: Value, /) -> None:
+    delete_attribute(t, obj, name_of(t, name))
+
+
+@handles(vars)
+def _vars(t: Tracer, obj: Value | None = None, /) -> Value:
+    if obj is None:
+        return t.graph_break("frame-introspection", "vars() of the running frame")
+    found = attribute_or_none(t, obj, "__dict__")
+    if found is None:
+        t.raise_error(TypeError, "vars() argument must have __dict__ attribute")
+    return found
+
+
+@handles(object.__getattribute__)
+def _getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
+    text = name_of(t, name)
+    found = generic_attribute(t, self, text)
+    if found is None:
+        no_attribute(t, self, text)
+    return found
+
+
+@handles(type.__getattribute__)
+def _type_getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
+    return get_attribute(t, self, name_of(t, name))
+
+
+@handles(object.__setattr__, type.__setattr__)
+def _object_setattr(t: Tracer, self: Value, name: Value, value: Value, /) -> None:
+    generic_set_attribute(t, self, name_of(t, name), value)
+
+
+@handles(object.__delattr__, type.__delattr__)
+def _object_delattr(t: Tracer, self: Value, name: Value, /) -> None:
+    generic_delete_attribute(t, self, name_of(t, name))
+
+
+@handles(object.__new__)
+def _object_new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
+    return new_object(t, cls.known())
+
+
+@handles(object.__init__)
+def _object_init(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> None:
+    if args or kwargs:
+        own = t.lookup(self.cls, "__init__") is not object.__init__
+        if own or t.lookup(self.cls, "__new__") is object.__new__:
+            t.raise_error(
+                TypeError,
+                "object.__init__() takes exactly one argument (the instance to initialize)",
+            )
+
+
+@handles(object.__init_subclass__)
+def _init_subclass(t: Tracer, /, **kwargs: Value) -> None:
+    return None
+
+
+@handles(object.__eq__)
+def _eq(t: Tracer, self: Value, other: Value, /) -> Value:
+    return Const(True) if is_same(t, self, other) else not_implemented()
+
+
+@handles(object.__ne__)
+def _ne(t: Tracer, self: Value, other: Value, /) -> Value:
+    if t.lookup(self.cls, "__eq__") is object.__eq__:
+        return not_implemented() if not is_same(t, self, other) else Const(False)
+    found = call_special(t, self, "__eq__", [other])
+    if real_of_known(found) is NotImplemented:
+        return not_implemented()
+    return Const(not truth(t, found))
+
+
+@handles(object.__lt__, object.__le__, object.__gt__, object.__ge__)
+def _unordered(t: Tracer, self: Value, other: Value, /) -> Value:
+    return not_implemented()
+
+
+@handles(object.__hash__)
+def _hash(t: Tracer, self: Value, /) -> Value:
+    if isinstance(self, Known):
+        return Const(object.__hash__(self.value))
+    return t.graph_break("hash", f"the hash of a {self.cls.__name__} is its address")
+
+
+@handles(object.__repr__)
+def _repr(t: Tracer, self: Value, /) -> Value:
+    return t.graph_break("address", f"the text of a {self.cls.__name__} shows its address")
+
+
+@handles(id)
+def _id(t: Tracer, obj: Value, /) -> Value:
+    if isinstance(obj, Known):
+        return Const(id(obj.value))
+    return t.graph_break("address", f"id() of a {obj.cls.__name__}")
+
+
+@handles(type.__call__)
+def _type_call(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
+    if isinstance(cls, Known) and cls.value is type:
+        return t.call(cls, list(args), kwargs)
+    return type_call(t, cls, list(args), kwargs)
+
+
+def attributes_of(t: Tracer, obj: Value) -> DictValue | None:
+    """The mirror of ``obj.__dict__``, if it has one."""
+    found = attribute_or_none(t, obj, "__dict__")
+    return found if isinstance(found, DictValue) else None

@@ -1,0 +1,203 @@
+"""Questions about classes, and what is made from them: isinstance, type, super, property."""
+
+from __future__ import annotations
+
+import abc
+import types
+import typing
+from typing import Any
+
+from dynacap.values.base import MISSING, Const, Known, Value
+from dynacap.values.container import DictValue, ListValue, TupleValue
+from dynacap.values.data_model import call_special, call_value, get_attribute, truth
+from dynacap.values.library.attributes import attribute_or_none
+from dynacap.values.library.handlers import handles, is_none, real_of_known
+from dynacap.values.object import ObjectValue, PropertyValue, SuperValue
+from dynacap.values.tracer import Tracer
+
+_PROTOCOL_CHECK = type(typing.Protocol).__instancecheck__
+_KEEPS = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
+
+
+@handles(isinstance)
+def _isinstance(t: Tracer, obj: Value, classinfo: Value, /) -> Value:
+    return Const(is_instance(t, obj, classinfo))
+
+
+def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
+    """``isinstance(obj, classinfo)``."""
+    if isinstance(classinfo, TupleValue):
+        return any(is_instance(t, obj, t.force(one)) for one in classinfo.items)
+    cls = real_of_known(classinfo)
+    if isinstance(cls, types.UnionType):
+        return any(is_instance(t, obj, t.wrap(one, None)) for one in typing.get_args(cls))
+    if not isinstance(cls, type):
+        return truth(
+            t,
+            _ask(
+                t,
+                classinfo,
+                "__instancecheck__",
+                obj,
+                "isinstance() arg 2 must be a type, a tuple of types, or a union",
+            ),
+        )
+    if obj.cls is cls:
+        return True
+    check = t.lookup(type(cls), "__instancecheck__")
+    if check is _PROTOCOL_CHECK:
+        return _follows_protocol(t, obj, cls)
+    if check in _KEEPS:
+        return issubclass(obj.cls, cls) or _claims_class(t, obj, cls)
+    return truth(t, call_special(t, classinfo, "__instancecheck__", [obj]))
+
+
+def _claims_class(t: Tracer, obj: Value, cls: type) -> bool:
+    """``isinstance`` believes an object whose ``__class__`` is a property."""
+    if not isinstance(t.lookup(obj.cls, "__class__"), property):
+        return False
+    claimed = real_of_known(get_attribute(t, obj, "__class__"))
+    return isinstance(claimed, type) and issubclass(claimed, cls)
+
+
+def _ask(t: Tracer, classinfo: Value, name: str, operand: Value, message: str) -> Value:
+    if t.lookup(classinfo.cls, name) is MISSING:
+        t.raise_error(TypeError, message)
+    return call_special(t, classinfo, name, [operand])
+
+
+def _follows_protocol(t: Tracer, obj: Value, cls: type) -> bool:
+    if not getattr(cls, "_is_protocol", False):
+        return issubclass(obj.cls, cls)
+    if not getattr(cls, "_is_runtime_protocol", False):
+        t.raise_error(
+            TypeError,
+            "Instance and class checks can only be used with @runtime_checkable protocols",
+        )
+    if issubclass_or_false(obj.cls, cls):
+        return True
+    for name in sorted(typing._get_protocol_attrs(cls)):  # type: ignore[attr-defined]
+        found = attribute_or_none(t, obj, name)
+        if found is None or (is_none(found) and callable(getattr(cls, name, None))):
+            return False
+    return True
+
+
+def issubclass_or_false(sub: type, cls: type) -> bool:
+    """``issubclass``, False for protocols with data members, which refuse to answer."""
+    try:
+        return issubclass(sub, cls)
+    except TypeError:
+        return False
+
+
+@handles(issubclass)
+def _issubclass(t: Tracer, sub: Value, classinfo: Value, /) -> Value:
+    return Const(is_subclass(t, sub, classinfo))
+
+
+def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
+    """``issubclass(sub, classinfo)``."""
+    if isinstance(classinfo, TupleValue):
+        return any(is_subclass(t, sub, t.force(one)) for one in classinfo.items)
+    real_sub, cls = real_of_known(sub), real_of_known(classinfo)
+    if isinstance(cls, type) and isinstance(real_sub, type):
+        check = t.lookup(type(cls), "__subclasscheck__")
+        if isinstance(check, types.FunctionType) and not _is_library(check):
+            return truth(t, call_special(t, classinfo, "__subclasscheck__", [sub]))
+    try:
+        return issubclass(real_sub, cls)
+    except TypeError as error:
+        return t.raise_real(error)
+
+
+def _is_library(function: types.FunctionType) -> bool:
+    return function.__module__ in ("abc", "typing", "enum")
+
+
+@handles(type)
+def _type(t: Tracer, obj: Value, /, *rest: Value, **kwargs: Value) -> Value:
+    if rest or kwargs:
+        return t.graph_break("class-creation", "type() with three arguments makes a class")
+    return t.class_value(obj.cls)
+
+
+@handles(super)
+def _super(t: Tracer, start: Value | None = None, obj: Value | None = None, /) -> Value:
+    if start is None or obj is None:
+        return t.graph_break("super", "super() without both a class and an object")
+    real = real_of_known(obj)
+    return SuperValue(start, obj, real if isinstance(real, type) else obj.cls)
+
+
+@handles(callable)
+def _callable(t: Tracer, obj: Value, /) -> Value:
+    return Const(t.lookup(obj.cls, "__call__") is not MISSING)
+
+
+@handles(property)
+def _property(
+    t: Tracer,
+    fget: Value = Const(None),
+    fset: Value = Const(None),
+    fdel: Value = Const(None),
+    doc: Value = Const(None),
+) -> Value:
+    return PropertyValue(property, [fget, fset, fdel, doc])
+
+
+@handles(staticmethod)
+def _staticmethod(t: Tracer, function: Value, /) -> Value:
+    return PropertyValue(staticmethod, [function])
+
+
+@handles(classmethod)
+def _classmethod(t: Tracer, function: Value, /) -> Value:
+    return PropertyValue(classmethod, [function])
+
+
+@handles(property.__get__)
+def _property_get(t: Tracer, self: Value, obj: Value, owner: Value = Const(None), /) -> Value:
+    if is_none(obj):
+        return self
+    if isinstance(self, PropertyValue):
+        return call_value(t, self.parts[0], [obj])
+    return call_value(t, get_attribute(t, self, "fget"), [obj])
+
+
+@handles(types.FunctionType.__get__)
+def _function_get(t: Tracer, self: Value, obj: Value, owner: Value = Const(None), /) -> Value:
+    return self if is_none(obj) else t.call(t.wrap(types.MethodType, None), [self, obj])
+
+
+@handles(type.__instancecheck__)
+def _type_instancecheck(t: Tracer, cls: Known, obj: Value, /) -> Value:
+    return Const(issubclass(obj.cls, cls.value) or _claims_class(t, obj, cls.value))
+
+
+@handles(abc.ABCMeta.__instancecheck__)
+def _abc_instancecheck(t: Tracer, cls: Known, instance: Value) -> Value:
+    return Const(issubclass(instance.cls, cls.value) or _claims_class(t, instance, cls.value))
+
+
+@handles(type.__subclasscheck__, abc.ABCMeta.__subclasscheck__)
+def _subclasscheck(t: Tracer, cls: Known, subclass: Value) -> Value:
+    return Const(issubclass(subclass.known(), cls.value))
+
+
+@handles(type.mro)
+def _mro(t: Tracer, cls: Known, /) -> Value:
+    return ListValue([t.class_value(base) for base in cls.value.__mro__])
+
+
+@handles(types.SimpleNamespace.__new__)
+def _namespace_new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
+    return ObjectValue(cls.known())
+
+
+@handles(types.SimpleNamespace.__init__)
+def _namespace_init(t: Tracer, self: Value, /, **kwargs: Value) -> None:
+    attrs: Any = get_attribute(t, self, "__dict__")
+    assert isinstance(attrs, DictValue)
+    for name, value in kwargs.items():
+        attrs.set(t, name, Const(name), value)

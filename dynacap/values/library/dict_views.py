@@ -1,0 +1,143 @@
+"""Views of dicts: ``keys()``, ``values()``, ``items()``; the first and last act as sets."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from dynacap.values.base import Const, Value
+from dynacap.values.container import DictValue, SetValue, TupleValue
+from dynacap.values.iterator import DictIterator, dict_entry
+from dynacap.values.iterator_builtins import elements
+from dynacap.values.library.handlers import handles, methods, not_implemented
+from dynacap.values.library.sequences import same_or_equal
+from dynacap.values.library.sets import Keyed, differ, intersect, keyed_elements, subtract, unite
+from dynacap.values.recipe import Rebuildable, Recipe
+from dynacap.values.tracer import Tracer
+
+
+class DictView(Rebuildable):
+    """``dict.keys()``, ``values()`` or ``items()``: what the dict holds at each moment."""
+
+    __slots__ = ("kind", "over")
+
+    def __init__(self, over: DictValue, kind: str) -> None:
+        self.source = None
+        self.over = over
+        self.kind = kind
+
+    @property
+    def cls(self) -> type:
+        empty: Any = OrderedDict() if issubclass(self.over.cls, OrderedDict) else {}
+        return type(getattr(empty, self.kind)())
+
+    def recipe(self, t: Tracer) -> Recipe:
+        """What to call, and on what, for the same view."""
+        return view_of, [self.over, Const(self.kind)]
+
+
+def view_of(over: dict[Any, Any], kind: str) -> Any:
+    """A dict's view, of its real type whatever a subclass may say."""
+    base = OrderedDict if isinstance(over, OrderedDict) else dict
+    return getattr(base, kind)(over)
+
+
+def _types(kind: str) -> tuple[type, ...]:
+    plain, ordered = getattr({}, kind)(), getattr(OrderedDict[Any, Any](), kind)()
+    return type(plain), type(ordered)
+
+
+_EVERY = (*_types("keys"), *_types("values"), *_types("items"))
+_SETS = (*_types("keys"), *_types("items"))
+
+
+def _register(kind: str) -> None:
+    @handles(*methods(kind, dict, OrderedDict))
+    def view(t: Tracer, self: DictValue, /) -> Value:
+        return DictView(self, kind)
+
+
+for _kind in ("keys", "values", "items"):
+    _register(_kind)
+
+
+@handles(*methods("__len__", *_EVERY))
+def _len(t: Tracer, self: DictView, /) -> Value:
+    return Const(len(self.over.keys(t)))
+
+
+@handles(*methods("__iter__", *_EVERY))
+def _iter(t: Tracer, self: DictView, /) -> Value:
+    return DictIterator(t, self.over, self.kind)
+
+
+@handles(*methods("__reversed__", *_EVERY))
+def _reversed(t: Tracer, self: DictView, /) -> Value:
+    return DictIterator(t, self.over, self.kind, backwards=True)
+
+
+@handles(*methods("__contains__", *_SETS))
+def _contains(t: Tracer, self: DictView, item: Value, /) -> Value:
+    return Const(view_contains(t, self, item))
+
+
+def view_contains(t: Tracer, self: DictView, item: Value) -> bool:
+    """``item in view`` for keys and items."""
+    if self.kind == "keys":
+        return self.over.get(t, t.key_of(item)) is not None
+    if not isinstance(item, TupleValue) or len(item.items) != 2:
+        return False
+    found = self.over.get(t, t.key_of(t.force_item(item.items, 0)))
+    return found is not None and same_or_equal(t, found, t.force_item(item.items, 1))
+
+
+def _entries(t: Tracer, self: DictView) -> Keyed:
+    return keyed_elements(t, [dict_entry(t, self.over, k, self.kind) for k in self.over.keys(t)])
+
+
+def _register_set_operation(name: str, combine: Callable[[Keyed, Keyed], Keyed]) -> None:
+    @handles(*methods(f"__{name}__", *_SETS))
+    def operate(t: Tracer, self: DictView, other: Value, /) -> Value:
+        return SetValue(combine(_entries(t, self), keyed_elements(t, elements(t, other))))
+
+    @handles(*methods(f"__r{name}__", *_SETS))
+    def operate_reflected(t: Tracer, self: DictView, other: Value, /) -> Value:
+        return SetValue(combine(keyed_elements(t, elements(t, other)), _entries(t, self)))
+
+
+_register_set_operation("and", intersect)
+_register_set_operation("sub", subtract)
+_register_set_operation("or", unite)
+_register_set_operation("xor", differ)
+
+
+@handles(*methods("isdisjoint", *_SETS))
+def _isdisjoint(t: Tracer, self: DictView, other: Value, /) -> Value:
+    return Const(not any(view_contains(t, self, item) for item in elements(t, other)))
+
+
+_RELATIONS: dict[str, Callable[[set[Any], set[Any]], bool]] = {
+    "__eq__": set.__eq__,
+    "__ne__": set.__ne__,
+    "__lt__": set.__lt__,
+    "__le__": set.__le__,
+    "__gt__": set.__gt__,
+    "__ge__": set.__ge__,
+}
+
+
+def _register_relation(name: str) -> None:
+    @handles(*methods(name, *_SETS))
+    def relate(t: Tracer, self: DictView, other: Value, /) -> Value:
+        if isinstance(other, DictView) and other.kind != "values":
+            right = _entries(t, other)
+        elif isinstance(other, SetValue):
+            right = other.items
+        else:
+            return not_implemented()
+        return Const(_RELATIONS[name](set(_entries(t, self)), set(right)))
+
+
+for _name in _RELATIONS:
+    _register_relation(_name)

@@ -1,0 +1,349 @@
+"""``dict``, ``OrderedDict`` and ``defaultdict``."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from typing import NoReturn
+
+from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.container import DictValue, TupleValue, fresh_dict
+from dynacap.values.data_model import (
+    advance,
+    call_special,
+    contains,
+    delete_item,
+    find_attribute,
+    get_item,
+    iterate,
+    set_item,
+)
+from dynacap.values.iterator import DictIterator
+from dynacap.values.iterator_builtins import elements
+from dynacap.values.library.handlers import handles, is_none, methods, not_implemented, raise_with
+from dynacap.values.library.sequences import same_or_equal
+from dynacap.values.tracer import Tracer
+
+_ALL = (dict, OrderedDict, defaultdict)
+_PLAIN_ITER = {id(dict.__iter__), id(OrderedDict.__iter__)}
+
+
+def raise_missing(key: Value) -> NoReturn:
+    """``KeyError(key)``."""
+    raise_with(KeyError, key)
+
+
+@handles(dict.__new__)
+def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
+    return DictValue(cls.known())
+
+
+@handles(dict.__init__)
+def _init(t: Tracer, self: DictValue, /, *args: Value, **kwargs: Value) -> None:
+    _update(t, self, "dict expected", args, kwargs)
+
+
+@handles(OrderedDict.__init__)
+def _init_ordered(t: Tracer, self: DictValue, /, *args: Value, **kwargs: Value) -> None:
+    _update(t, self, "expected", args, kwargs)
+
+
+@handles(defaultdict.__init__)
+def _init_default(t: Tracer, self: DictValue, /, *args: Value, **kwargs: Value) -> None:
+    factory = args[0] if args else Const(None)
+    if not is_none(factory) and t.lookup(factory.cls, "__call__") is MISSING:
+        t.raise_error(TypeError, "first argument must be callable or None")
+    self.default = factory
+    _update(t, self, "defaultdict expected", args[1:], kwargs)
+
+
+@handles(dict.update, OrderedDict.update)
+def _update_method(t: Tracer, self: DictValue, /, *args: Value, **kwargs: Value) -> None:
+    _update(t, self, "update expected", args, kwargs)
+
+
+def _update(
+    t: Tracer, self: DictValue, what: str, args: tuple[Value, ...], kwargs: dict[str, Value]
+) -> None:
+    if len(args) > 1:
+        t.raise_error(TypeError, f"{what} at most 1 argument, got {len(args)}")
+    for source in args:
+        merge(t, self, source)
+    for name, value in kwargs.items():
+        _store(t, self, Const(name), value)
+
+
+def merge(t: Tracer, self: DictValue, source: Value) -> None:
+    """Add what a mapping or an iterable of pairs holds."""
+    if isinstance(source, DictValue) and id(t.lookup(source.cls, "__iter__")) in _PLAIN_ITER:
+        for key, value in source.items(t):
+            _store(t, self, key, value)
+        return
+    keys = find_attribute(t, source, "keys")
+    if keys is not None:
+        for key in elements(t, t.call(keys, [])):
+            _store(t, self, key, get_item(t, source, key))
+        return
+    iterator = iterate(t, source)
+    count = 0
+    while (pair := advance(t, iterator)) is not None:
+        _store_pair(t, self, elements(t, pair), count)
+        count += 1
+
+
+def _store_pair(t: Tracer, self: DictValue, pair: list[Value], index: int) -> None:
+    if len(pair) != 2:
+        t.raise_error(
+            ValueError,
+            f"dictionary update sequence element #{index} has length {len(pair)}; 2 is required",
+        )
+    _store(t, self, pair[0], pair[1])
+
+
+def _store(t: Tracer, self: DictValue, key: Value, value: Value) -> None:
+    """Plain dicts store without asking; an OrderedDict's subclass may have its own way."""
+    if issubclass(self.cls, OrderedDict):
+        set_item(t, self, key, value)
+    else:
+        self.set(t, t.key_of(key), key, value)
+
+
+@handles(*methods("__getitem__", *_ALL))
+def _getitem(t: Tracer, self: DictValue, key: Value, /) -> Value:
+    found = self.get(t, t.key_of(key))
+    if found is not None:
+        return found
+    if self.cls is not dict and t.lookup(self.cls, "__missing__") is not MISSING:
+        return call_special(t, self, "__missing__", [key])
+    raise_missing(key)
+
+
+@handles(defaultdict.__missing__)
+def _missing(t: Tracer, self: DictValue, key: Value, /) -> Value:
+    if self.default is None or is_none(self.default):
+        raise_missing(key)
+    value = t.call(self.default, [])
+    set_item(t, self, key, value)
+    return value
+
+
+@handles(defaultdict.default_factory)
+def _default_factory(t: Tracer, self: DictValue, /) -> Value:
+    return self.default or Const(None)
+
+
+@handles(*methods("__setitem__", *_ALL))
+def _setitem(t: Tracer, self: DictValue, key: Value, value: Value, /) -> None:
+    self.set(t, t.key_of(key), key, value)
+
+
+@handles(*methods("__delitem__", *_ALL))
+def _delitem(t: Tracer, self: DictValue, key: Value, /) -> None:
+    if not self.delete(t, t.key_of(key)):
+        raise_missing(key)
+
+
+@handles(*methods("__contains__", *_ALL))
+def _contains(t: Tracer, self: DictValue, key: Value, /) -> Value:
+    return Const(self.get(t, t.key_of(key)) is not None)
+
+
+@handles(*methods("__len__", *_ALL))
+def _len(t: Tracer, self: DictValue, /) -> Value:
+    return Const(len(self.keys(t)))
+
+
+@handles(*methods("__iter__", *_ALL))
+def _iter(t: Tracer, self: DictValue, /) -> Value:
+    return DictIterator(t, self, "keys")
+
+
+@handles(*methods("__reversed__", *_ALL))
+def _reversed(t: Tracer, self: DictValue, /) -> Value:
+    return DictIterator(t, self, "keys", backwards=True)
+
+
+@handles(*methods("get", *_ALL))
+def _get(t: Tracer, self: DictValue, key: Value, default: Value = Const(None), /) -> Value:
+    return self.get(t, t.key_of(key)) or default
+
+
+@handles(dict.setdefault)
+def _setdefault(t: Tracer, self: DictValue, key: Value, default: Value = Const(None), /) -> Value:
+    host_key = t.key_of(key)
+    found = self.get(t, host_key)
+    if found is None:
+        self.set(t, host_key, key, default)
+    return found or default
+
+
+@handles(OrderedDict.setdefault)
+def _setdefault_ordered(
+    t: Tracer, self: DictValue, key: Value, default: Value = Const(None)
+) -> Value:
+    if contains(t, self, key):
+        return get_item(t, self, key)
+    set_item(t, self, key, default)
+    return default
+
+
+@handles(dict.pop)
+def _pop(t: Tracer, self: DictValue, key: Value, default: Value | None = None, /) -> Value:
+    return pop_key(t, self, key, default)
+
+
+@handles(OrderedDict.pop)
+def _pop_ordered(t: Tracer, self: DictValue, key: Value, default: Value | None = None) -> Value:
+    if self.cls is OrderedDict:
+        return pop_key(t, self, key, default)
+    if contains(t, self, key):
+        found = get_item(t, self, key)
+        delete_item(t, self, key)
+        return found
+    if default is None:
+        raise_missing(key)
+    return default
+
+
+def pop_key(t: Tracer, self: DictValue, key: Value, default: Value | None) -> Value:
+    """Remove a key and give its value."""
+    host_key = t.key_of(key)
+    found = self.get(t, host_key)
+    if found is not None:
+        self.delete(t, host_key)
+        return found
+    if default is None:
+        raise_missing(key)
+    return default
+
+
+@handles(dict.popitem)
+def _popitem(t: Tracer, self: DictValue, /) -> Value:
+    return _pop_end(t, self, -1)
+
+
+@handles(OrderedDict.popitem)
+def _popitem_ordered(t: Tracer, self: DictValue, last: Value = Const(True)) -> Value:
+    return _pop_end(t, self, -1 if last.constant() else 0)
+
+
+def _pop_end(t: Tracer, self: DictValue, end: int) -> Value:
+    keys = self.keys(t)
+    if not keys:
+        empty = (
+            "dictionary is empty"
+            if issubclass(self.cls, OrderedDict)
+            else ("popitem(): dictionary is empty")
+        )
+        t.raise_error(KeyError, empty)
+    key = keys[end]
+    value = self.get(t, key)
+    assert value is not None
+    pair = TupleValue([self.key_value(t, key), value])
+    self.delete(t, key)
+    return pair
+
+
+@handles(OrderedDict.move_to_end)
+def _move_to_end(t: Tracer, self: DictValue, key: Value, last: Value = Const(True)) -> None:
+    host_key = t.key_of(key)
+    value = self.get(t, host_key)
+    if value is None:
+        raise_missing(key)
+    others = [] if last.constant() else [k for k in self.keys(t) if k != host_key]
+    _to_end(t, self, host_key)
+    for other in others:
+        _to_end(t, self, other)
+
+
+def _to_end(t: Tracer, self: DictValue, key: object) -> None:
+    value, keyval = self.get(t, key), self.key_value(t, key)
+    assert value is not None
+    self.delete(t, key)
+    self.set(t, key, keyval, value)
+
+
+@handles(*methods("clear", *_ALL))
+def _clear(t: Tracer, self: DictValue, /) -> None:
+    self.clear(t)
+
+
+@handles(*methods("copy", *_ALL), *methods("__copy__", *_ALL))
+def _copy(t: Tracer, self: DictValue, /) -> Value:
+    return copy_dict(t, self)
+
+
+def copy_dict(t: Tracer, self: DictValue) -> DictValue:
+    """A new dict of the same kind with the same entries."""
+    kind: type = dict
+    if issubclass(self.cls, (OrderedDict, defaultdict)):
+        kind = self.cls
+        if kind not in (OrderedDict, defaultdict):
+            t.graph_break("copy-of-subclass", f"copy of a {kind.__name__}")
+    made = fresh_dict(t, self.items(t), kind)
+    made.default = self.default
+    return made
+
+
+@handles(*methods("fromkeys", *_ALL))
+def _fromkeys(t: Tracer, cls: Value, iterable: Value, value: Value = Const(None), /) -> Value:
+    made = t.call(cls, [])
+    for key in elements(t, iterable):
+        set_item(t, made, key, value)
+    return made
+
+
+@handles(*methods("__or__", *_ALL))
+def _or(t: Tracer, self: DictValue, other: Value, /) -> Value:
+    if not isinstance(other, DictValue):
+        return not_implemented()
+    made = copy_dict(t, self)
+    merge(t, made, other)
+    return made
+
+
+@handles(*methods("__ror__", *_ALL))
+def _ror(t: Tracer, self: DictValue, other: Value, /) -> Value:
+    if not isinstance(other, DictValue):
+        return not_implemented()
+    made = fresh_dict(t, other.items(t), self.cls)
+    made.default = self.default
+    merge(t, made, self)
+    return made
+
+
+@handles(*methods("__ior__", *_ALL))
+def _ior(t: Tracer, self: DictValue, other: Value, /) -> Value:
+    merge(t, self, other)
+    return self
+
+
+@handles(*methods("__eq__", *_ALL))
+def _eq(t: Tracer, self: DictValue, other: Value, /) -> Value:
+    return equal_dicts(t, self, other, True)
+
+
+@handles(*methods("__ne__", *_ALL))
+def _ne(t: Tracer, self: DictValue, other: Value, /) -> Value:
+    return equal_dicts(t, self, other, False)
+
+
+def equal_dicts(t: Tracer, left: DictValue, right: Value, wanted: bool) -> Value:
+    """Whether both hold equal values under equal keys; two OrderedDicts compare in order."""
+    if not isinstance(right, DictValue):
+        return not_implemented()
+    keys, others = left.keys(t), right.keys(t)
+    ordered = issubclass(left.cls, OrderedDict) and issubclass(right.cls, OrderedDict)
+    if (keys != others) if ordered else (set(keys) != set(others)):
+        return Const(not wanted)
+    for key in keys:
+        a, b = left.get(t, key), right.get(t, key)
+        assert a is not None
+        assert b is not None
+        if not same_or_equal(t, a, b):
+            return Const(not wanted)
+    return Const(wanted)
+
+
+@handles(*(m for name in ("__lt__", "__le__", "__gt__", "__ge__") for m in methods(name, *_ALL)))
+def _unordered(t: Tracer, self: DictValue, other: Value, /) -> Value:
+    return not_implemented()

@@ -1,0 +1,74 @@
+"""Functions that touch the world: each breaks the graph, with a reason of its own."""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import importlib
+import inspect
+import os
+import random
+import sys
+import time
+import traceback
+import warnings
+import weakref
+from typing import Any
+
+from dynacap.values.base import Value
+from dynacap.values.natives import find_native, native
+from dynacap.values.tracer import Tracer
+
+# reason -> the module and the names of its functions
+_ROWS: tuple[tuple[str, Any, str], ...] = (
+    ("print", builtins, "print"),
+    ("input-output", builtins, "input open"),
+    ("dynamic-code", builtins, "exec eval compile"),
+    ("class-creation", builtins, "__build_class__"),
+    ("frame-introspection", builtins, "locals dir globals breakpoint"),
+    ("frame-introspection", sys, "_getframe getrefcount gettrace settrace setrecursionlimit"),
+    ("frame-introspection", inspect, "stack currentframe"),
+    ("import", builtins, "__import__"),
+    ("import", importlib, "import_module reload"),
+    (
+        "clock",
+        time,
+        "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time sleep"
+        " localtime gmtime strftime ctime thread_time",
+    ),
+    (
+        "random",
+        random,
+        "random uniform randint randrange choice choices sample shuffle gauss normalvariate seed"
+        " getrandbits betavariate expovariate triangular getstate setstate",
+    ),
+    ("warning", warnings, "warn warn_explicit simplefilter filterwarnings resetwarnings"),
+    ("signature", inspect, "signature getsource getmembers getmodule getfullargspec"),
+    ("traceback", traceback, "format_exc print_exc format_stack print_stack extract_stack"),
+    ("garbage-collector", gc, "collect disable enable freeze get_objects get_referrers"),
+    ("weak-reference", weakref, "ref proxy finalize WeakValueDictionary WeakSet"),
+    ("system", os, "putenv system getcwd listdir remove mkdir makedirs urandom getpid"),
+)
+
+
+def _register(reason: str, owner: Any, names: str) -> None:
+    for name in names.split():
+        target = _function_of(getattr(owner, name, None))
+        if target is not None and find_native(target) is None:
+            native(target)(_breaker(reason, f"{owner.__name__}.{name}"))
+
+
+def _function_of(target: Any) -> Any:
+    """Bound methods are looked up by their function."""
+    return getattr(target, "__func__", target)
+
+
+def _breaker(reason: str, name: str) -> Any:
+    def stop(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return t.graph_break(reason, f"{name.removeprefix('builtins.')} is called")
+
+    return stop
+
+
+for _row in _ROWS:
+    _register(*_row)

@@ -1,0 +1,139 @@
+"""Exceptions: their making, their arguments and fields, and their text."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.container import ListValue, TupleValue
+from dynacap.values.data_model import find_attribute, get_attribute, set_attribute
+from dynacap.values.iterator_builtins import elements
+from dynacap.values.library.handlers import NONE, handles
+from dynacap.values.library.text import to_repr, to_str
+from dynacap.values.natives import setter
+from dynacap.values.object import ExceptionValue
+from dynacap.values.tracer import Tracer
+
+_FIELDS = BaseException.__dict__
+
+
+def _expect(t: Tracer, exc: Value) -> ExceptionValue:
+    if not isinstance(exc, ExceptionValue):
+        t.graph_break("foreign-storage", f"{exc.describe()} as an exception")
+    return exc
+
+
+_BUILT_IN = [
+    kind
+    for kind in vars(builtins).values()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+]
+
+
+def _own(name: str) -> list[Any]:
+    """The methods of that name that built-in exceptions declare, aliases of a class aside."""
+    found = {id(kind): kind.__dict__[name] for kind in _BUILT_IN if name in kind.__dict__}
+    return list(found.values())
+
+
+@handles(*_own("__new__"))
+def _new(t: Tracer, cls: Known, /, *args: Value, **kwargs: Value) -> Value:
+    return ExceptionValue(cls.value, list(args))
+
+
+@handles(*_own("__init__"))
+def _init(t: Tracer, self: Value, /, *args: Value) -> None:
+    exc = _expect(t, self)
+    exc.args = list(args)
+    if exc.real is not None:
+        t.graph_break("exception-write", "the arguments of an exception from outside are set")
+
+
+@handles(_FIELDS["args"])
+def _args(t: Tracer, self: Value, /) -> Value:
+    return TupleValue(list(_expect(t, self).args))
+
+
+@setter(_FIELDS["args"])
+def _set_args(t: Tracer, self: Value, value: Value) -> None:
+    _init(t, self, *elements(t, value))
+
+
+@handles(_FIELDS["__cause__"])
+def _cause(t: Tracer, self: Value, /) -> Value:
+    return _field(t, self, "cause")
+
+
+@handles(_FIELDS["__context__"])
+def _context(t: Tracer, self: Value, /) -> Value:
+    return _field(t, self, "context")
+
+
+def _field(t: Tracer, self: Value, name: str) -> Value:
+    exc = _expect(t, self)
+    if exc.real is not None and getattr(exc.real, f"__{name}__") is not None:
+        t.graph_break("exception-field", f"__{name}__ of an exception from outside")
+    found = getattr(exc, name)
+    return found if isinstance(found, Value) else NONE
+
+
+@handles(_FIELDS["__suppress_context__"])
+def _suppress(t: Tracer, self: Value, /) -> Value:
+    return Const(_expect(t, self).suppress)
+
+
+@handles(_FIELDS["__traceback__"])
+def _traceback(t: Tracer, self: Value, /) -> Value:
+    exc = _expect(t, self)
+    if exc.raised or exc.real is not None:
+        t.graph_break("traceback", "the traceback of an exception is read")
+    return NONE
+
+
+@handles(BaseException.with_traceback)
+def _with_traceback(t: Tracer, self: Value, tb: Value, /) -> Value:
+    return self
+
+
+@handles(BaseException.add_note)
+def _add_note(t: Tracer, self: Value, note: Value, /) -> None:
+    notes = find_attribute(t, self, "__notes__")
+    if notes is None:
+        notes = ListValue([])
+        set_attribute(t, self, "__notes__", notes)
+    t.call(get_attribute(t, notes, "append"), [note])
+
+
+@handles(StopIteration.value)
+def _stop_value(t: Tracer, self: Value, /) -> Value:
+    args = _expect(t, self).args
+    return t.force(args[0]) if args else NONE
+
+
+@handles(SystemExit.code)
+def _exit_code(t: Tracer, self: Value, /) -> Value:
+    args = _expect(t, self).args
+    return NONE if not args else t.force(args[0]) if len(args) == 1 else TupleValue(list(args))
+
+
+@handles(BaseException.__str__)
+def _str(t: Tracer, self: Value, /) -> Value:
+    args = _expect(t, self).args
+    if not args:
+        return Const("")
+    return Const(to_str(t, t.force(args[0])) if len(args) == 1 else to_repr(t, TupleValue(args)))
+
+
+@handles(KeyError.__str__)
+def _key_error_str(t: Tracer, self: Value, /) -> Value:
+    args = _expect(t, self).args
+    return Const(to_repr(t, t.force(args[0]))) if len(args) == 1 else _str(t, self) or NONE
+
+
+@handles(BaseException.__repr__)
+def _repr(t: Tracer, self: Value, /) -> Value:
+    exc = _expect(t, self)
+    if len(exc.args) == 1:
+        return Const(f"{exc.cls.__name__}({to_repr(t, t.force(exc.args[0]))})")
+    return Const(exc.cls.__name__ + to_repr(t, TupleValue(exc.args)))

@@ -1,0 +1,156 @@
+"""``functools`` and the getters of ``operator``."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+from dynacap.values.base import MISSING, Const, Known, Value
+from dynacap.values.callables import ComparisonKey, GetterValue, PartialValue
+from dynacap.values.container import TupleValue, fresh_dict
+from dynacap.values.data_model import compare, get_attribute, get_item, instance_dict
+from dynacap.values.function import BoundMethod
+from dynacap.values.library.handlers import (
+    NONE,
+    constant_of,
+    handles,
+    is_none,
+    not_implemented,
+)
+from dynacap.values.tracer import Tracer
+
+_PARTIAL = functools.partial.__dict__
+_KEY_TYPE: Any = ComparisonKey.type_
+
+
+@handles(_PARTIAL["__new__"])
+def _partial_new(t: Tracer, cls: Known, func: Value, /, *args: Value, **kwargs: Value) -> Value:
+    if t.lookup(func.cls, "__call__") is MISSING:
+        t.raise_error(TypeError, "the first argument must be callable")
+    before: list[Value] = []
+    keywords = fresh_dict(t, [])
+    if isinstance(func, PartialValue) and func.cls is cls.value and not func.attrs:
+        before = [t.force(arg) for arg in func.args.items]
+        for key, value in func.keywords.items(t):
+            keywords.set(t, t.key_of(key), key, value)
+        func = func.func
+    for name, value in kwargs.items():
+        keywords.set(t, name, Const(name), value)
+    return PartialValue(cls.value, func, TupleValue([*before, *args]), keywords)
+
+
+@handles(_PARTIAL["__call__"])
+def _partial_call(t: Tracer, self: PartialValue, /, *args: Value, **kwargs: Value) -> Value:
+    merged = {key.constant(): value for key, value in self.keywords.items(t)}
+    merged.update(kwargs)
+    given = [t.force(arg) for arg in self.args.items]
+    return t.call(self.func, [*given, *args], merged)
+
+
+@handles(_PARTIAL["func"])
+def _partial_func(t: Tracer, self: PartialValue, /) -> Value:
+    return self.func
+
+
+@handles(_PARTIAL["args"])
+def _partial_args(t: Tracer, self: PartialValue, /) -> Value:
+    return self.args
+
+
+@handles(_PARTIAL["keywords"])
+def _partial_keywords(t: Tracer, self: PartialValue, /) -> Value:
+    return self.keywords
+
+
+@handles(functools.cached_property.__get__)
+def _cached_property(t: Tracer, self: Value, instance: Value, owner: Value = NONE) -> Value:
+    """Without the lock that 3.11 takes: nothing else runs in the middle of a capture."""
+    if is_none(instance):
+        return self
+    name = constant_of(t, get_attribute(t, self, "attrname"), "a cached property's name")
+    cache = instance_dict(t, instance)
+    if cache is None or name is None:
+        return t.graph_break("unsupported-call", "cached_property on an object without __dict__")
+    found = cache.get(t, name)
+    if found is None:
+        found = t.call(get_attribute(t, self, "func"), [instance])
+        cache.set(t, name, Const(name), found)
+    return found
+
+
+_LRU_CACHE: Any = type(functools.lru_cache(len))
+
+
+@handles(_LRU_CACHE.__call__)
+def _lru_cache(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Value:
+    name = getattr(self.known(), "__qualname__", "function") if isinstance(self, Known) else ""
+    return t.graph_break("lru-cache", f"{name} keeps its results in a cache of its own")
+
+
+@handles(_LRU_CACHE.__get__)
+def _lru_cache_get(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> Value:
+    return self if is_none(obj) else BoundMethod(self, obj)
+
+
+@handles(functools.cmp_to_key)
+def _cmp_to_key(t: Tracer, mycmp: Value) -> Value:
+    return ComparisonKey(mycmp)
+
+
+@handles(_KEY_TYPE.__call__)
+def _make_key(t: Tracer, self: ComparisonKey, obj: Value) -> Value:
+    return ComparisonKey(self.compare, obj)
+
+
+def _register_key_comparison(name: str, symbol: str) -> None:
+    @handles(_KEY_TYPE.__dict__[name])
+    def compare_keys(t: Tracer, self: ComparisonKey, other: Value, /) -> Value:
+        if not isinstance(other, ComparisonKey) or self.obj is None or other.obj is None:
+            return not_implemented()
+        return compare(t, symbol, t.call(self.compare, [self.obj, other.obj]), Const(0))
+
+
+for _name, _symbol in (
+    ("__lt__", "<"), ("__le__", "<="), ("__eq__", "=="),
+    ("__ne__", "!="), ("__gt__", ">"), ("__ge__", ">="),
+):  # fmt: skip
+    _register_key_comparison(_name, _symbol)
+
+
+@handles(operator.itemgetter)
+def _itemgetter(t: Tracer, item: Value, /, *items: Value) -> Value:
+    return GetterValue(operator.itemgetter, [item, *items])
+
+
+@handles(operator.attrgetter)
+def _attrgetter(t: Tracer, name: Value, /, *names: Value) -> Value:
+    return GetterValue(operator.attrgetter, [name, *names])
+
+
+@handles(operator.methodcaller)
+def _methodcaller(t: Tracer, name: Value, /, *args: Value, **kwargs: Value) -> Value:
+    return GetterValue(operator.methodcaller, [name, *args], kwargs)
+
+
+@handles(operator.itemgetter.__call__)
+def _get_items(t: Tracer, self: GetterValue, obj: Value, /) -> Value:
+    found = [get_item(t, obj, key) for key in self.parts]
+    return found[0] if len(found) == 1 else TupleValue(found)
+
+
+@handles(operator.attrgetter.__call__)
+def _get_attributes(t: Tracer, self: GetterValue, obj: Value, /) -> Value:
+    found = []
+    for part in self.parts:
+        value = obj
+        for name in str(part.constant()).split("."):
+            value = get_attribute(t, value, name)
+        found.append(value)
+    return found[0] if len(found) == 1 else TupleValue(found)
+
+
+@handles(operator.methodcaller.__call__)
+def _call_method(t: Tracer, self: GetterValue, obj: Value, /) -> Value:
+    name, *args = self.parts
+    return t.call(get_attribute(t, obj, str(name.constant())), args, self.keywords)

@@ -1,0 +1,172 @@
+"""Fields of functions and methods, and making methods."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from dynacap.guards.source import Attr
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.container import DictValue, TupleValue
+from dynacap.values.data_model import get_attribute
+from dynacap.values.data_model.attributes import read_real_field
+from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.library.handlers import NONE, constant_of, handles, is_none
+from dynacap.values.natives import setter
+from dynacap.values.tracer import Tracer
+
+_FUNCTION = types.FunctionType.__dict__
+Read = Callable[[FunctionValue], Value]
+
+
+def _register_field(name: str, slot: str, made: Read) -> None:
+    """A field of a function: what was set here, else the outside function's, else what the
+    code object says.
+    """
+    raw = _FUNCTION[name]
+
+    @handles(raw)
+    def read(t: Tracer, self: FunctionValue, /) -> Value:
+        held = self.fields.get(slot)
+        if held is not None:
+            return held
+        if self.real is not None:
+            return read_real_field(t, raw, self, self.real) or NONE
+        return made(self)
+
+    @setter(raw)
+    def write(t: Tracer, self: Value, value: Value) -> None:
+        if not isinstance(self, FunctionValue) or self.real is not None:
+            t.graph_break("function-write", f"{name} of a function from outside is set")
+        self.fields[slot] = value
+        if name in ("__name__", "__qualname__"):
+            setattr(self, name.strip("_"), constant_of(t, value, name))
+
+
+def _doc(function: FunctionValue) -> Value:
+    consts = function.code.co_consts
+    return Const(consts[0] if consts and isinstance(consts[0], str) else None)
+
+
+_register_field("__name__", "name", lambda f: Const(f.name))
+_register_field("__qualname__", "qualname", lambda f: Const(f.qualname))
+_register_field("__doc__", "doc", _doc)
+
+
+@handles(_FUNCTION["__code__"])
+def _code(t: Tracer, self: FunctionValue, /) -> Value:
+    if self.real is not None:
+        return read_real_field(t, _FUNCTION["__code__"], self, self.real) or NONE
+    return Const(self.code)
+
+
+@handles(_FUNCTION["__defaults__"])
+def _defaults(t: Tracer, self: FunctionValue, /) -> Value:
+    return _argument_field(t, self, "__defaults__", self.defaults)
+
+
+@handles(_FUNCTION["__kwdefaults__"])
+def _kwdefaults(t: Tracer, self: FunctionValue, /) -> Value:
+    return _argument_field(t, self, "__kwdefaults__", self.kwdefaults)
+
+
+def _argument_field(t: Tracer, self: FunctionValue, name: str, held: Value | None) -> Value:
+    if held is not None or self.real is None:
+        return held or NONE
+    source = Attr(self.source, name) if self.source is not None else None
+    return t.wrap(getattr(self.real, name), source)
+
+
+@handles(_FUNCTION["__closure__"])
+def _closure(t: Tracer, self: FunctionValue, /) -> Value:
+    if self.real is None and self.cells is not None:
+        return TupleValue(list(self.cells)) if self.cells else NONE
+    return t.graph_break("function-closure", "the closure of a function from outside is read")
+
+
+@handles(_FUNCTION["__annotations__"])
+def _annotations(t: Tracer, self: FunctionValue, /) -> Value:
+    if self.real is not None:
+        return read_real_field(t, _FUNCTION["__annotations__"], self, self.real) or NONE
+    if not isinstance(self.annotations, DictValue):
+        flat = self.annotations.items if isinstance(self.annotations, TupleValue) else []
+        made = DictValue()
+        for key, value in zip(flat[::2], flat[1::2], strict=True):
+            made.set(t, t.key_of(key), key, value)
+        self.annotations = made
+    return self.annotations
+
+
+@setter(_FUNCTION["__annotations__"])
+def _set_annotations(t: Tracer, self: Value, value: Value) -> None:
+    if not isinstance(self, FunctionValue) or self.real is not None:
+        t.graph_break("function-write", "annotations of a function from outside are set")
+    self.annotations = value
+
+
+@handles(types.MethodType)
+def _make_method(t: Tracer, function: Value, obj: Value, /) -> Value:
+    if is_none(obj):
+        t.raise_error(TypeError, "self must not be None")
+    return BoundMethod(function, obj)
+
+
+@handles(types.MethodType.__dict__["__func__"])
+def _method_func(t: Tracer, self: Value, /) -> Value:
+    return self.func if isinstance(self, BoundMethod) else _foreign(t, self)
+
+
+@handles(
+    types.MethodType.__dict__["__self__"],
+    types.BuiltinMethodType.__dict__["__self__"],
+    types.MethodWrapperType.__dict__["__self__"],
+)
+def _method_self(t: Tracer, self: Value, /) -> Value:
+    if isinstance(self, BoundMethod):
+        return self.obj
+    if isinstance(self, Known):
+        return t.wrap(self.value.__self__, None)
+    return _foreign(t, self)
+
+
+def _foreign(t: Tracer, obj: Value) -> Value:
+    return t.graph_break("foreign-storage", f"{obj.describe()} as a bound method")
+
+
+def _register_method_field(name: str) -> None:
+    raws = [
+        kind.__dict__[name]
+        for kind in (types.BuiltinMethodType, types.MethodWrapperType)
+        if name in kind.__dict__
+    ]
+
+    @handles(*raws)
+    def read(t: Tracer, self: Value, /) -> Value:
+        if isinstance(self, BoundMethod):
+            return get_attribute(t, self.func, name)
+        return Const(getattr(self.known(), name))
+
+
+for _name in ("__name__", "__qualname__", "__doc__"):
+    _register_method_field(_name)
+
+
+@handles(types.MethodType.__dict__["__eq__"])
+def _same_method(t: Tracer, self: Value, other: Value, /) -> Value:
+    if isinstance(self, BoundMethod) and isinstance(other, BoundMethod):
+        return Const(self.func is other.func and self.obj is other.obj)
+    return Const(NotImplemented)
+
+
+@handles(types.MethodType.__call__, types.FunctionType.__call__, types.BuiltinFunctionType.__call__)
+def _call(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Value:
+    return t.call(self, list(args), kwargs)
+
+
+@handles(types.CellType.__dict__["cell_contents"])
+def _cell_contents(t: Tracer, self: Any, /) -> Value:
+    content = t.cell_content(self)
+    if content is None:
+        t.raise_error(ValueError, "Cell is empty")
+    return content

@@ -1,0 +1,73 @@
+"""The methods of generators."""
+
+from __future__ import annotations
+
+import types
+
+from dynacap.values.base import Known, UserRaise, Value
+from dynacap.values.function import GeneratorValue
+from dynacap.values.library.handlers import NONE, handles, is_none
+from dynacap.values.library.iteration import next_
+from dynacap.values.object import ExceptionValue
+from dynacap.values.tracer import Tracer
+
+_Generator = types.GeneratorType
+
+
+@handles(_Generator.__iter__)
+def _iter(t: Tracer, self: Value, /) -> Value:
+    return self
+
+
+@handles(_Generator.__next__)
+def _next(t: Tracer, self: Value, /) -> Value:
+    return next_(t, self)
+
+
+def _expect(t: Tracer, gen: Value) -> GeneratorValue:
+    if not isinstance(gen, GeneratorValue):
+        t.graph_break("outside-generator", "a generator that was made outside goes on")
+    return gen
+
+
+@handles(_Generator.send)
+def _send(t: Tracer, self: Value, value: Value, /) -> Value:
+    return t.resume_generator(_expect(t, self), value, None)
+
+
+@handles(_Generator.throw)
+def _throw(
+    t: Tracer, self: Value, kind: Value, value: Value = NONE, traceback: Value = NONE, /
+) -> Value:
+    return t.resume_generator(_expect(t, self), None, as_exception(t, kind, value))
+
+
+def as_exception(t: Tracer, kind: Value, value: Value = NONE) -> Value:
+    """The exception that ``throw`` or ``raise`` raises: an instance, or one made of a class."""
+    if isinstance(kind, Known) and isinstance(kind.value, type):
+        if issubclass(kind.value, BaseException):
+            if isinstance(value, ExceptionValue) and issubclass(value.cls, kind.value):
+                return value
+            return t.call(kind, [] if is_none(value) else [value])
+    if isinstance(kind, ExceptionValue):
+        return kind
+    return t.raise_error(
+        TypeError,
+        "exceptions must be classes or instances deriving from BaseException, not"
+        f" {kind.cls.__name__}",
+    )
+
+
+@handles(_Generator.close)
+def _close(t: Tracer, self: Value, /) -> None:
+    gen = _expect(t, self)
+    if gen.state in ("new", "done"):
+        gen.state = "done"
+        return
+    try:
+        t.resume_generator(gen, None, ExceptionValue(GeneratorExit, []))
+    except UserRaise as raised:
+        if issubclass(raised.exc.cls, (GeneratorExit, StopIteration)):
+            return
+        raise
+    t.raise_error(RuntimeError, "generator ignored GeneratorExit")

@@ -1,0 +1,191 @@
+"""Built-in functions that iterate."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from dynacap.values.base import MISSING, Const, UserRaise, Value
+from dynacap.values.data_model import (
+    advance,
+    binary_op,
+    call_special,
+    compare,
+    iterate,
+    length,
+    truth,
+)
+from dynacap.values.function import GeneratorValue
+from dynacap.values.iterator import IteratorValue, ReversedSequenceIterator
+from dynacap.values.iterator_builtins import (
+    CallIterator,
+    EnumerateIterator,
+    FilterIterator,
+    MapIterator,
+    ZipIterator,
+    elements,
+)
+from dynacap.values.library.handlers import handles, index_of, is_none, raise_with
+from dynacap.values.tracer import Tracer
+
+
+@handles(len)
+def _len(t: Tracer, obj: Value, /) -> Value:
+    return Const(length(t, obj))
+
+
+@handles(iter)
+def _iter(t: Tracer, obj: Value, sentinel: Value | None = None, /) -> Value:
+    if sentinel is None:
+        return iterate(t, obj)
+    if t.lookup(obj.cls, "__call__") is MISSING:
+        t.raise_error(TypeError, "iter(v, w): v must be callable")
+    return CallIterator(obj, sentinel)
+
+
+@handles(next)
+def next_(t: Tracer, iterator: Value, default: Value | None = None, /) -> Value:
+    """``next``: a StopIteration of a generator or of a user's class keeps its value."""
+    try:
+        return _next(t, iterator)
+    except UserRaise as raised:
+        if default is None or not issubclass(raised.exc.cls, StopIteration):
+            raise
+        return default
+
+
+def _next(t: Tracer, iterator: Value) -> Value:
+    if isinstance(iterator, GeneratorValue):
+        return t.resume_generator(iterator, Const(None), None)
+    if isinstance(iterator, IteratorValue):
+        found = iterator.next(t)
+        return raise_with(StopIteration) if found is None else found
+    if t.lookup(iterator.cls, "__next__") is MISSING:
+        t.raise_error(TypeError, f"{iterator.cls.__name__!r} object is not an iterator")
+    return call_special(t, iterator, "__next__", [])
+
+
+@handles(enumerate)
+def _enumerate(t: Tracer, iterable: Value, start: Value = Const(0)) -> Value:
+    return EnumerateIterator(iterate(t, iterable), Const(index_of(t, start)))
+
+
+@handles(zip)
+def _zip(t: Tracer, /, *iterables: Value, strict: Value = Const(False)) -> Value:
+    return ZipIterator([iterate(t, one) for one in iterables], truth(t, strict))
+
+
+@handles(map)
+def _map(t: Tracer, function: Value, /, *iterables: Value) -> Value:
+    if not iterables:
+        t.raise_error(TypeError, "map() must have at least two arguments.")
+    return MapIterator(function, [iterate(t, one) for one in iterables])
+
+
+@handles(filter)
+def _filter(t: Tracer, function: Value, iterable: Value, /) -> Value:
+    return FilterIterator(function, iterate(t, iterable))
+
+
+@handles(reversed)
+def _reversed(t: Tracer, obj: Value, /) -> Value:
+    own = t.lookup(obj.cls, "__reversed__")
+    if own is None:
+        t.raise_error(TypeError, f"{obj.cls.__name__!r} object is not reversible")
+    if own is not MISSING:
+        return call_special(t, obj, "__reversed__", [])
+    if t.lookup(obj.cls, "__getitem__") is MISSING or t.lookup(obj.cls, "__len__") is MISSING:
+        t.raise_error(TypeError, f"{obj.cls.__name__!r} object is not reversible")
+    return ReversedSequenceIterator(obj, length(t, obj))
+
+
+@handles(sum)
+def _sum(t: Tracer, iterable: Value, /, start: Value = Const(0)) -> Value:
+    if start.cls in (str, bytes):
+        t.raise_error(TypeError, f"sum() can't sum {start.cls.__name__} [use join instead]")
+    iterator = iterate(t, iterable)
+    numbers: list[Any] = []  # summed for real: from 3.12 on, sum() of floats compensates
+    rest: Value | None = None
+    while (item := advance(t, iterator)) is not None:
+        number = _plain_number(item)
+        if number is None or _plain_number(start) is None:
+            rest = item
+            break
+        numbers.append(number)
+    total = start if not numbers else Const(sum(numbers, start.constant()))
+    while rest is not None:
+        total = binary_op(t, "+", total, rest)
+        rest = advance(t, iterator)
+    return total
+
+
+def _plain_number(value: Value) -> Any:
+    return value.value if type(value) is Const and type(value.value) in (int, float, bool) else None
+
+
+@handles(any)
+def _any(t: Tracer, iterable: Value, /) -> Value:
+    iterator = iterate(t, iterable)
+    while (item := advance(t, iterator)) is not None:
+        if truth(t, item):
+            return Const(True)
+    return Const(False)
+
+
+@handles(all)
+def _all(t: Tracer, iterable: Value, /) -> Value:
+    iterator = iterate(t, iterable)
+    while (item := advance(t, iterator)) is not None:
+        if not truth(t, item):
+            return Const(False)
+    return Const(True)
+
+
+def _register_extreme(function: Any, symbol: str) -> None:
+    @handles(function)
+    def extreme(
+        t: Tracer,
+        first: Value,
+        /,
+        *others: Value,
+        key: Value = Const(None),
+        default: Value | None = None,
+    ) -> Value:
+        if others and default is not None:
+            name = function.__name__
+            t.raise_error(
+                TypeError,
+                f"Cannot specify a default for {name}() with multiple positional arguments",
+            )
+        items = [first, *others] if others else elements(t, first)
+        if not items and default is None:
+            t.raise_error(ValueError, f"{function.__name__}() arg is an empty sequence")
+        return _best(t, symbol, items, key) if items else default
+
+
+def _best(t: Tracer, symbol: str, items: list[Value], key: Value) -> Value:
+    best, best_rank = items[0], _rank(t, items[0], key)
+    for item in items[1:]:
+        rank = _rank(t, item, key)
+        if truth(t, compare(t, symbol, rank, best_rank)):
+            best, best_rank = item, rank
+    return best
+
+
+def _rank(t: Tracer, item: Value, key: Value) -> Value:
+    return item if is_none(key) else t.call(key, [item])
+
+
+_register_extreme(min, "<")
+_register_extreme(max, ">")
+
+
+@handles(functools.reduce)
+def _reduce(t: Tracer, function: Value, iterable: Value, initial: Value | None = None, /) -> Value:
+    iterator = iterate(t, iterable)
+    total = advance(t, iterator) if initial is None else initial
+    if total is None:
+        t.raise_error(TypeError, "reduce() of empty iterable with no initial value")
+    while (item := advance(t, iterator)) is not None:
+        total = t.call(function, [total, item])
+    return total

@@ -1,0 +1,213 @@
+"""``itertools``, and the methods of every kind of iterator."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from typing import Any
+
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.container import DictValue, ListValue, TupleValue
+from dynacap.values.data_model import iterate
+from dynacap.values.iterator import ConstIterator, IteratorValue, walk_dict
+from dynacap.values.iterator_builtins import FilterIterator, StarmapIterator, elements
+from dynacap.values.iterator_itertools import (
+    AccumulateIterator,
+    ChainIterator,
+    CompressIterator,
+    ComputedIterator,
+    CountIterator,
+    CycleIterator,
+    GroupIterator,
+    GroupMember,
+    LongestZipIterator,
+    PairwiseIterator,
+    RepeatIterator,
+    SliceIterator,
+    TeeIterator,
+    WhileIterator,
+)
+from dynacap.values.library.handlers import handles, index_of, is_none
+from dynacap.values.library.iteration import next_
+from dynacap.values.tracer import Tracer
+
+
+@handles(itertools.chain)
+def _chain(t: Tracer, /, *iterables: Value) -> Value:
+    return ChainIterator(iterate(t, TupleValue(list(iterables))))
+
+
+@handles(itertools.chain.__dict__["from_iterable"])
+def _chain_from_iterable(t: Tracer, cls: Value, iterable: Value, /) -> Value:
+    return ChainIterator(iterate(t, iterable))
+
+
+@handles(itertools.count)
+def _count(t: Tracer, start: Value = Const(0), step: Value = Const(1)) -> Value:
+    return CountIterator(start, step)
+
+
+@handles(itertools.repeat)
+def _repeat(t: Tracer, object: Value, times: Value | None = None) -> Value:
+    return RepeatIterator(object, None if times is None else max(index_of(t, times), 0))
+
+
+@handles(itertools.cycle)
+def _cycle(t: Tracer, iterable: Value, /) -> Value:
+    return CycleIterator(iterate(t, iterable))
+
+
+@handles(itertools.islice)
+def _islice(t: Tracer, iterable: Value, /, *bounds: Value) -> Value:
+    if not 1 <= len(bounds) <= 3:
+        t.graph_break("bad-arguments", "islice")
+    cut = slice(*(None if is_none(bound) else index_of(t, bound) for bound in bounds))
+    start, stop, step = cut.start or 0, cut.stop, 1 if cut.step is None else cut.step
+    if start < 0 or (stop is not None and stop < 0) or step < 1:
+        t.raise_error(
+            ValueError,
+            "Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize.",
+        )
+    return SliceIterator(iterate(t, iterable), start, stop, step)
+
+
+@handles(itertools.zip_longest)
+def _zip_longest(t: Tracer, /, *iterables: Value, fillvalue: Value = Const(None)) -> Value:
+    return LongestZipIterator([iterate(t, one) for one in iterables], fillvalue)
+
+
+@handles(itertools.accumulate)
+def _accumulate(
+    t: Tracer, iterable: Value, func: Value = Const(None), *, initial: Value = Const(None)
+) -> Value:
+    return AccumulateIterator(iterate(t, iterable), func, initial)
+
+
+@handles(itertools.starmap)
+def _starmap(t: Tracer, function: Value, iterable: Value, /) -> Value:
+    return StarmapIterator(function, [iterate(t, iterable)], itertools.starmap)
+
+
+@handles(itertools.filterfalse)
+def _filterfalse(t: Tracer, function: Value, iterable: Value, /) -> Value:
+    return FilterIterator(function, iterate(t, iterable), itertools.filterfalse)
+
+
+@handles(itertools.takewhile)
+def _takewhile(t: Tracer, function: Value, iterable: Value, /) -> Value:
+    return WhileIterator(function, iterate(t, iterable), itertools.takewhile)
+
+
+@handles(itertools.dropwhile)
+def _dropwhile(t: Tracer, function: Value, iterable: Value, /) -> Value:
+    return WhileIterator(function, iterate(t, iterable), itertools.dropwhile)
+
+
+@handles(itertools.compress)
+def _compress(t: Tracer, data: Value, selectors: Value) -> Value:
+    return CompressIterator(iterate(t, data), iterate(t, selectors))
+
+
+@handles(itertools.pairwise)
+def _pairwise(t: Tracer, iterable: Value, /) -> Value:
+    return PairwiseIterator(iterate(t, iterable))
+
+
+@handles(itertools.groupby)
+def _groupby(t: Tracer, iterable: Value, key: Value = Const(None)) -> Value:
+    return GroupIterator(iterate(t, iterable), key)
+
+
+@handles(itertools.tee)
+def _tee(t: Tracer, iterable: Value, n: Value = Const(2), /) -> Value:
+    origin, seen = iterate(t, iterable), list[Value]()
+    if isinstance(origin, TeeIterator):
+        t.graph_break("unsupported-call", "itertools.tee of a tee")
+    return TupleValue([TeeIterator(origin, seen) for _ in range(index_of(t, n))])
+
+
+def _computed(
+    type_: Any, pools: list[list[Value]], operands: list[Value], choose: Any
+) -> ComputedIterator:
+    """All that a combinatoric iterator gives, by running it on indices."""
+    return ComputedIterator(type_, operands, [[*chosen] for chosen in choose(*pools)])
+
+
+@handles(itertools.product)
+def _product(t: Tracer, /, *iterables: Value, repeat: Value = Const(1)) -> Value:
+    pools = [elements(t, one) for one in iterables] * index_of(t, repeat)
+    operands: list[Value] = [TupleValue(pool) for pool in pools]
+    return _computed(itertools.product, pools, operands, itertools.product)
+
+
+def _register_choice(type_: Any) -> None:
+    @handles(type_)
+    def choose(t: Tracer, iterable: Value, r: Value = Const(None)) -> Value:
+        pool = elements(t, iterable)
+        size = Const(len(pool) if is_none(r) else index_of(t, r))
+        if size.value < 0:
+            t.raise_error(ValueError, "r must be non-negative")
+        operands: list[Value] = [TupleValue(pool), size]
+        return _computed(type_, [pool], operands, lambda items: type_(items, size.value))
+
+
+for _type in (
+    itertools.permutations,
+    itertools.combinations,
+    itertools.combinations_with_replacement,
+):
+    _register_choice(_type)
+
+
+def _iterator_types() -> set[type]:
+    """Every real type whose iterators have a class here."""
+    inner = [type(iter(over)) for over in ([], (), "", "\xff", b"", range(0), range(1 << 70))]
+    empty: Any
+    for empty in ({}, OrderedDict[Any, Any]()):
+        for kind in ("keys", "values", "items"):
+            inner += [type(walk_dict(empty, kind, backwards)) for backwards in (False, True)]
+    return {*inner, *_declared(IteratorValue)}
+
+
+def _declared(base: type[IteratorValue]) -> set[type]:
+    found: set[type] = set()
+    for sub in base.__subclasses__():
+        if isinstance(sub.__dict__.get("type_"), type):
+            found.add(sub.type_)
+        found |= _declared(sub)
+    return found
+
+
+_TYPES = _iterator_types() | {
+    map, itertools.starmap, filter, itertools.filterfalse, itertools.takewhile,
+    itertools.dropwhile, itertools.product, itertools.permutations, itertools.combinations,
+    itertools.combinations_with_replacement, type(iter(set())), GroupMember.type_,
+}  # fmt: skip
+
+
+@handles(*(kind.__iter__ for kind in _TYPES if "__iter__" in kind.__dict__))  # type: ignore[attr-defined]
+def _self(t: Tracer, self: Value, /) -> Value:
+    return self
+
+
+@handles(*(kind.__next__ for kind in _TYPES if "__next__" in kind.__dict__))  # type: ignore[attr-defined]
+def _next(t: Tracer, self: Value, /) -> Value:
+    return next_(t, self)
+
+
+@handles(str.__iter__, bytes.__iter__, range.__iter__)
+def _const_iter(t: Tracer, self: Value, /) -> Value:
+    return ConstIterator(Const(self.constant()))
+
+
+@handles(range.__reversed__)
+def _reversed_range(t: Tracer, self: Value, /) -> Value:
+    return ConstIterator(Const(self.constant()[::-1]))
+
+
+@handles(iter([]).__class__.__length_hint__)  # type: ignore[attr-defined]
+def _length_hint(t: Tracer, self: Any, /) -> Value:
+    return Const(0 if self.done else max(len(self.over.items) - self.index, 0))
+
+
+__all__ = ["DictValue", "Known", "ListValue"]

@@ -1,0 +1,183 @@
+"""Methods that change a list, and what makes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynacap.values.base import Const, Value
+from dynacap.values.container import ListValue
+from dynacap.values.data_model import advance, compare, iterate, truth
+from dynacap.values.iterator import ReversedListIterator
+from dynacap.values.iterator_builtins import elements
+from dynacap.values.library.handlers import handles, index_of, is_none, slice_of
+from dynacap.values.library.sequences import find, position
+from dynacap.values.tracer import Tracer
+
+
+@handles(list.__new__)
+def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
+    return ListValue([], cls.known())
+
+
+@handles(list.__init__)
+def _init(t: Tracer, self: ListValue, iterable: Value | None = None, /) -> None:
+    items = [] if iterable is None else elements(t, iterable)
+    if self.items or items:
+        t.touch(self)
+    self.items[:] = items
+
+
+@handles(list.append)
+def _append(t: Tracer, self: ListValue, item: Value, /) -> None:
+    self.items.append(item)
+    t.touch(self)
+
+
+@handles(list.extend)
+def extend(t: Tracer, self: ListValue, iterable: Value, /) -> None:
+    """``list.extend``: element by element, since the iterable may look at the list."""
+    if iterable is self:
+        self.items.extend(list(self.items))
+    else:
+        _extend_from(t, self, iterable)
+    t.touch(self)
+
+
+def _extend_from(t: Tracer, self: ListValue, iterable: Value) -> None:
+    iterator = iterate(t, iterable)
+    while (item := advance(t, iterator)) is not None:
+        self.items.append(item)
+
+
+@handles(list.__iadd__)
+def _iadd(t: Tracer, self: ListValue, iterable: Value, /) -> Value:
+    extend(t, self, iterable)
+    return self
+
+
+@handles(list.__imul__)
+def _imul(t: Tracer, self: ListValue, count: Value, /) -> Value:
+    self.items[:] = self.items * index_of(t, count)
+    t.touch(self)
+    return self
+
+
+@handles(list.insert)
+def _insert(t: Tracer, self: ListValue, index: Value, item: Value, /) -> None:
+    self.items.insert(index_of(t, index), item)
+    t.touch(self)
+
+
+@handles(list.pop)
+def _pop(t: Tracer, self: ListValue, index: Value = Const(-1), /) -> Value:
+    at = index_of(t, index)
+    size = len(self.items)
+    if not size:
+        t.raise_error(IndexError, "pop from empty list")
+    if not -size <= at < size:
+        t.raise_error(IndexError, "pop index out of range")
+    found = t.force_item(self.items, at % size)
+    del self.items[at]
+    t.touch(self)
+    return found
+
+
+@handles(list.remove)
+def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
+    found = find(t, self, item, 0, len(self.items))
+    if found is None:
+        t.raise_error(ValueError, "list.remove(x): x not in list")
+    del self.items[found]
+    t.touch(self)
+
+
+@handles(list.clear)
+def _clear(t: Tracer, self: ListValue, /) -> None:
+    self.items.clear()
+    t.touch(self)
+
+
+@handles(list.reverse)
+def _reverse(t: Tracer, self: ListValue, /) -> None:
+    self.items.reverse()
+    t.touch(self)
+
+
+@handles(list.copy)
+def _copy(t: Tracer, self: ListValue, /) -> Value:
+    return ListValue(list(self.items))
+
+
+@handles(list.__reversed__)
+def _reversed(t: Tracer, self: ListValue, /) -> Value:
+    return ReversedListIterator(self)
+
+
+@handles(list.__setitem__)
+def _setitem(t: Tracer, self: ListValue, key: Value, value: Value, /) -> None:
+    cut = slice_of(t, key)
+    if cut is None:
+        at = position(t, self, key, "list", "list assignment index out of range")
+        self.items[at] = value
+    else:
+        _set_slice(t, self, cut, elements(t, value))
+    t.touch(self)
+
+
+def _set_slice(t: Tracer, self: ListValue, cut: slice, items: list[Value]) -> None:
+    try:
+        self.items[cut] = items
+    except ValueError as error:
+        t.raise_real(error)
+
+
+@handles(list.__delitem__)
+def _delitem(t: Tracer, self: ListValue, key: Value, /) -> None:
+    cut = slice_of(t, key)
+    if cut is None:
+        del self.items[position(t, self, key, "list", "list assignment index out of range")]
+    else:
+        del self.items[cut]
+    t.touch(self)
+
+
+class _Ranked:
+    """An element under sorting: ``<`` asks the traced program, so the order of questions is
+    CPython's own.
+    """
+
+    __slots__ = ("item", "key", "t")
+
+    def __init__(self, t: Tracer, item: Value, key: Value) -> None:
+        self.t = t
+        self.item = item
+        self.key = key
+
+    def __lt__(self, other: _Ranked) -> bool:
+        return truth(self.t, compare(self.t, "<", self.key, other.key))
+
+
+def sort_items(t: Tracer, items: list[Value], key: Value, reverse: Value) -> list[Value]:
+    """The items in order."""
+    ranked: list[Any] = []
+    for item in items:
+        rank = item if is_none(key) else t.call(key, [item])
+        ranked.append(_Ranked(t, item, rank))
+    ranked.sort(reverse=truth(t, reverse))
+    return [one.item for one in ranked]
+
+
+@handles(list.sort)
+def _sort(
+    t: Tracer, self: ListValue, *, key: Value = Const(None), reverse: Value = Const(False)
+) -> None:
+    items = [t.force_item(self.items, index) for index in range(len(self.items))]
+    self.items[:] = sort_items(t, items, key, reverse)
+    t.touch(self)
+
+
+@handles(sorted)
+def _sorted(
+    t: Tracer, iterable: Value, /, *, key: Value = Const(None), reverse: Value = Const(False)
+) -> Value:
+    return ListValue(sort_items(t, elements(t, iterable), key, reverse))

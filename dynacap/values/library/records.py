@@ -1,0 +1,117 @@
+"""Enums and dataclasses: what their Python code works out from a class is known of the class."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any
+
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.container import TupleValue
+from dynacap.values.data_model import get_attribute
+from dynacap.values.data_model.calls import fold
+from dynacap.values.iterator import TupleIterator
+from dynacap.values.library.handlers import NONE, handles, is_none, real_of_known
+from dynacap.values.natives import native
+from dynacap.values.tracer import Tracer
+
+_PROPERTY: Any = enum.property  # a subclass of DynamicClassAttribute, written in Python
+_OWN_GETTERS = {
+    id(cls.__dict__[name].fget): field
+    for cls in (enum.Enum, enum.Flag)
+    for name, field in (("name", "_name_"), ("value", "_value_"))
+    if name in cls.__dict__
+}
+
+
+@handles(_PROPERTY.__get__)
+def _enum_property(t: Tracer, self: Value, instance: Value, ownerclass: Value = NONE) -> Value:
+    descriptor = real_of_known(self) if isinstance(self, Known) else getattr(self, "real", None)
+    if is_none(instance):
+        return t.wrap(descriptor.__get__(None, ownerclass.known()), None)
+    field = _OWN_GETTERS.get(id(descriptor.fget))
+    if field is not None and isinstance(instance, Known):
+        return t.wrap(getattr(instance.value, field), None)
+    return t.call(t.wrap(descriptor.fget, None), [instance])
+
+
+def _register_fold(function: Any) -> None:
+    """A Python function of the library that is run for real on members and constants."""
+
+    @native(function)
+    def run(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        done = fold(t, function, args, kwargs)
+        if done is None:
+            described = ", ".join(arg.describe() for arg in args)
+            t.graph_break("not-constant", f"{function.__qualname__} of {described}")
+        return done
+
+
+for _cls in (enum.Enum, enum.Flag, enum.IntFlag, enum.IntEnum, enum.StrEnum):
+    for _name in (
+        "__repr__", "__str__", "__format__", "__hash__", "__or__", "__and__", "__xor__",
+        "__invert__", "__ror__", "__rand__", "__rxor__", "__contains__", "__bool__",
+    ):  # fmt: skip
+        _method = _cls.__dict__.get(_name)
+        if type(_method) is type(_register_fold):
+            try:
+                _register_fold(_method)
+            except ValueError:  # one function under several names
+                continue
+
+
+@handles(enum.EnumType.__call__)
+def _enum_call(t: Tracer, cls: Known, /, *args: Value, **kwargs: Value) -> Value:
+    if len(args) != 1 or kwargs:
+        return t.graph_break("class-creation", "an enum is made by a call")
+    done = fold(t, cls.value, [args[0]], {})
+    if done is None:
+        return t.graph_break("not-constant", f"{cls.value.__name__} of {args[0].describe()}")
+    return done
+
+
+@handles(enum.EnumType.__iter__)
+def _enum_iter(t: Tracer, cls: Known, /) -> Value:
+    members = [t.wrap(member, None) for member in cls.value]
+    return TupleIterator(TupleValue(members))
+
+
+@handles(enum.EnumType.__reversed__)
+def _enum_reversed(t: Tracer, cls: Known, /) -> Value:
+    members = [t.wrap(member, None) for member in reversed(cls.value)]
+    return TupleIterator(TupleValue(members))
+
+
+@handles(enum.EnumType.__len__)
+def _enum_len(t: Tracer, cls: Known, /) -> Value:
+    return Const(len(cls.value))
+
+
+@handles(enum.EnumType.__bool__)
+def _enum_bool(t: Tracer, cls: Known, /) -> Value:
+    return Const(True)
+
+
+@handles(enum.EnumType.__getitem__)
+def _enum_item(t: Tracer, cls: Known, name: Value, /) -> Value:
+    try:
+        return t.wrap(cls.value[name.constant()], None)
+    except KeyError as error:
+        return t.raise_real(error)
+
+
+@handles(dataclasses.fields)
+def _fields(t: Tracer, class_or_instance: Value, /) -> Value:
+    real = real_of_known(class_or_instance)
+    cls = real if isinstance(real, type) else class_or_instance.cls
+    if not dataclasses.is_dataclass(cls):
+        t.raise_error(TypeError, "must be called with a dataclass type or instance")
+    get_attribute(t, t.class_value(cls), "__dataclass_fields__")
+    return TupleValue([t.wrap(field, None) for field in dataclasses.fields(cls)])
+
+
+@handles(dataclasses.is_dataclass)
+def _is_dataclass(t: Tracer, obj: Value, /) -> Value:
+    real = real_of_known(obj)
+    cls = real if isinstance(real, type) else obj.cls
+    return Const(dataclasses.is_dataclass(cls))

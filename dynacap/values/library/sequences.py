@@ -1,0 +1,178 @@
+"""What lists, tuples and deques share: items, slices, membership, comparison, + and *."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+
+from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.container import ListValue, TupleValue
+from dynacap.values.data_model import compare, is_same, truth
+from dynacap.values.iterator import DequeIterator, ListIterator, TupleIterator
+from dynacap.values.library.handlers import (
+    as_storage,
+    handles,
+    index_of,
+    methods,
+    not_implemented,
+    slice_of,
+)
+from dynacap.values.tracer import Tracer
+
+Sequence = ListValue | TupleValue
+_ALL = (list, tuple, deque)
+
+
+def same_or_equal(t: Tracer, left: Value, right: Value) -> bool:
+    """``left is right or left == right``, as containers compare their elements."""
+    return is_same(t, left, right) or truth(t, compare(t, "==", left, right))
+
+
+def new_sequence(items: list[Value], like: Sequence) -> Sequence:
+    """A new exact tuple, list or deque, of the same kind as another."""
+    if isinstance(like, TupleValue):
+        return TupleValue(items)
+    if issubclass(like.cls, deque):
+        return ListValue(items, deque, maxlen=like.maxlen)
+    return ListValue(items)
+
+
+def position(t: Tracer, self: Sequence, key: Value, kind: str, what: str) -> int:
+    """A key that must be an index into the sequence, as an index from the front."""
+    index = index_of(t, key, f"{kind} indices must be integers or slices, not {key.cls.__name__}")
+    size = len(self.items)
+    if not -size <= index < size:
+        t.raise_error(IndexError, what)
+    return index % size
+
+
+@handles(*methods("__len__", *_ALL))
+def _len(t: Tracer, self: Sequence, /) -> Value:
+    return Const(len(self.items))
+
+
+@handles(*methods("__getitem__", list, tuple))
+def _getitem(t: Tracer, self: Sequence, key: Value, /) -> Value:
+    cut = slice_of(t, key)
+    if cut is not None:
+        return new_sequence(self.items[cut], self)
+    kind = "tuple" if isinstance(self, TupleValue) else "list"
+    return t.force_item(self.items, position(t, self, key, kind, f"{kind} index out of range"))
+
+
+@handles(*methods("__contains__", *_ALL))
+def _contains(t: Tracer, self: Sequence, item: Value, /) -> Value:
+    return Const(find(t, self, item, 0, sys.maxsize) is not None)
+
+
+def find(t: Tracer, self: Sequence, item: Value, start: int, stop: int) -> int | None:
+    """The first index at which an element is or equals ``item``."""
+    index = start
+    while index < min(stop, len(self.items)):
+        if same_or_equal(t, t.force_item(self.items, index), item):
+            return index
+        index += 1
+    return None
+
+
+@handles(*methods("index", *_ALL))
+def _index(
+    t: Tracer,
+    self: Sequence,
+    item: Value,
+    start: Value | None = None,
+    stop: Value | None = None,
+    /,
+) -> Value:
+    size = len(self.items)
+    low = 0 if start is None else index_of(t, start)
+    high = sys.maxsize if stop is None else index_of(t, stop)
+    low = max(low + size, 0) if low < 0 else low
+    high = high + size if high < 0 else high
+    found = find(t, self, item, low, high)
+    if found is None:
+        if isinstance(self, TupleValue):
+            t.raise_error(ValueError, "tuple.index(x): x not in tuple")
+        t.raise_error(ValueError, f"{item.describe()} is not in {self.cls.__name__}")
+    return Const(found)
+
+
+@handles(*methods("count", *_ALL))
+def _count(t: Tracer, self: Sequence, item: Value, /) -> Value:
+    count = 0
+    for index in range(len(self.items)):
+        count += same_or_equal(t, t.force_item(self.items, index), item)
+    return Const(count)
+
+
+def _register_comparison(name: str, symbol: str) -> None:
+    @handles(*methods(name, *_ALL))
+    def compare_sequences(t: Tracer, self: Sequence, other: Value, /) -> Value:
+        other = as_storage(t, other)
+        if not isinstance(other, (ListValue, TupleValue)) or not _same_kind(self, other):
+            return not_implemented()
+        return _compare(t, symbol, self, other)
+
+
+def _same_kind(left: Sequence, right: Sequence) -> bool:
+    return any(issubclass(left.cls, kind) and issubclass(right.cls, kind) for kind in _ALL)
+
+
+def _compare(t: Tracer, symbol: str, left: Sequence, right: Sequence) -> Value:
+    """The first elements that differ decide; if there are none, the lengths do."""
+    if symbol in ("==", "!=") and len(left.items) != len(right.items):
+        return Const(symbol == "!=")
+    index = 0
+    while index < min(len(left.items), len(right.items)):
+        a, b = t.force_item(left.items, index), t.force_item(right.items, index)
+        if not same_or_equal(t, a, b):
+            return Const(symbol == "!=") if symbol in ("==", "!=") else compare(t, symbol, a, b)
+        index += 1
+    return compare(t, symbol, Const(len(left.items)), Const(len(right.items)))
+
+
+for _name, _symbol in (
+    ("__eq__", "=="), ("__ne__", "!="), ("__lt__", "<"),
+    ("__le__", "<="), ("__gt__", ">"), ("__ge__", ">="),
+):  # fmt: skip
+    _register_comparison(_name, _symbol)
+
+
+@handles(*methods("__add__", *_ALL))
+def _add(t: Tracer, self: Sequence, other: Value, /) -> Value:
+    kind = next(kind for kind in _ALL if issubclass(self.cls, kind))
+    other = as_storage(t, other)
+    if not isinstance(other, (ListValue, TupleValue)) or not issubclass(other.cls, kind):
+        name, found = kind.__name__, other.cls.__name__
+        t.raise_error(TypeError, f'can only concatenate {name} (not "{found}") to {name}')
+    return new_sequence(bounded(self, self.items + other.items), self)
+
+
+def bounded(self: Sequence, items: list[Value]) -> list[Value]:
+    """The items that a deque with a maximal length keeps: the last ones."""
+    maxlen = self.maxlen if isinstance(self, ListValue) else None
+    return (
+        items if maxlen is None else items[len(items) - maxlen :] if len(items) > maxlen else items
+    )
+
+
+@handles(*methods("__mul__", *_ALL), *methods("__rmul__", *_ALL))
+def _mul(t: Tracer, self: Sequence, count: Value, /) -> Value:
+    if t.lookup(count.cls, "__index__") is MISSING:
+        return not_implemented()
+    return new_sequence(bounded(self, self.items * index_of(t, count)), self)
+
+
+@handles(list.__iter__)
+def _list_iter(t: Tracer, self: ListValue, /) -> Value:
+    return ListIterator(self)
+
+
+@handles(tuple.__iter__)
+def _tuple_iter(t: Tracer, self: TupleValue, /) -> Value:
+    return TupleIterator(self)
+
+
+@handles(deque.__iter__)
+def _deque_iter(t: Tracer, self: ListValue, /) -> Value:
+    return DequeIterator(self)

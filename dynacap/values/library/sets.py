@@ -1,0 +1,243 @@
+"""``set`` and ``frozenset``.
+
+Elements are kept in the order in which they were added.  Where a program can see the order it is
+that of a real set to which the same elements were added; elements whose hash capture does not
+know break there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.container import SetValue
+from dynacap.values.iterator import SetIterator
+from dynacap.values.iterator_builtins import elements
+from dynacap.values.library.handlers import (
+    as_storage,
+    handles,
+    methods,
+    not_implemented,
+    raise_with,
+)
+from dynacap.values.tracer import Tracer
+
+Keyed = dict[Any, Value]  # what stands for an element as a key -> the element
+_BOTH = (set, frozenset)
+
+
+def keyed_elements(t: Tracer, items: Iterable[Value]) -> Keyed:
+    """Elements by what stands for them; of equal ones the first stays."""
+    keyed: Keyed = {}
+    for item in items:
+        keyed.setdefault(t.key_of(item), item)
+    return keyed
+
+
+def keyed_of(t: Tracer, iterable: Value) -> Keyed:
+    """The elements of any iterable."""
+    if isinstance(iterable, SetValue):
+        return iterable.items
+    stored = as_storage(t, iterable)
+    if isinstance(stored, SetValue):
+        return stored.items
+    return keyed_elements(t, elements(t, iterable))
+
+
+def ordered(t: Tracer, self: SetValue) -> list[Value]:
+    """The elements in the order in which a real set shows them."""
+    items = self.items
+    if len(items) < 2 or (self.real is not None and self.source is None):
+        return list(items.values())
+    if not all(isinstance(item, (Const, Known)) for item in items.values()):
+        t.graph_break("set-order", "the order of a set's elements hangs on their addresses")
+    by_real = {_real(item): item for item in items.values()}
+    real = set()
+    for element in by_real:
+        real.add(element)
+    return [by_real[element] for element in real]
+
+
+def _real(item: Value) -> Any:
+    assert isinstance(item, (Const, Known))
+    return item.value
+
+
+@handles(set.__new__)
+def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
+    return SetValue({}, cls.known())
+
+
+@handles(set.__init__)
+def _init(t: Tracer, self: SetValue, iterable: Value | None = None, /) -> None:
+    items = {} if iterable is None else dict(keyed_of(t, iterable))
+    if items or self.items:
+        t.touch(self)
+    self.items = items
+
+
+@handles(frozenset.__new__)
+def _new_frozen(t: Tracer, cls: Value, iterable: Value | None = None, /) -> Value:
+    type_ = cls.known()
+    if iterable is not None and type_ is frozenset and iterable.cls is frozenset:
+        return iterable
+    return SetValue({} if iterable is None else dict(keyed_of(t, iterable)), type_)
+
+
+@handles(*methods("__len__", *_BOTH))
+def _len(t: Tracer, self: SetValue, /) -> Value:
+    return Const(len(self.items))
+
+
+@handles(*methods("__contains__", *_BOTH))
+def _contains(t: Tracer, self: SetValue, item: Value, /) -> Value:
+    return Const(_element_key(t, item) in self.items)
+
+
+def _element_key(t: Tracer, item: Value) -> Any:
+    """A set is looked up in a set as the frozenset of its elements."""
+    if isinstance(item, SetValue) and item.cls is not frozenset:
+        item = SetValue(item.items, frozenset)
+    return t.key_of(item)
+
+
+@handles(*methods("__iter__", *_BOTH))
+def _iter(t: Tracer, self: SetValue, /) -> Value:
+    return SetIterator(self, ordered(t, self))
+
+
+@handles(set.add)
+def _add(t: Tracer, self: SetValue, item: Value, /) -> None:
+    self.items.setdefault(t.key_of(item), item)
+    t.touch(self)
+
+
+@handles(set.discard)
+def _discard(t: Tracer, self: SetValue, item: Value, /) -> None:
+    self.items.pop(_element_key(t, item), None)
+    t.touch(self)
+
+
+@handles(set.remove)
+def _remove(t: Tracer, self: SetValue, item: Value, /) -> None:
+    if self.items.pop(_element_key(t, item), None) is None:
+        raise_with(KeyError, item)
+    t.touch(self)
+
+
+@handles(set.pop)
+def _pop(t: Tracer, self: SetValue, /) -> Value:
+    if not self.items:
+        t.raise_error(KeyError, "pop from an empty set")
+    item = ordered(t, self)[0]
+    del self.items[t.key_of(item)]
+    t.touch(self)
+    return item
+
+
+@handles(set.clear)
+def _clear(t: Tracer, self: SetValue, /) -> None:
+    self.items = {}
+    t.touch(self)
+
+
+@handles(*methods("copy", *_BOTH))
+def _copy(t: Tracer, self: SetValue, /) -> Value:
+    return self if self.cls is frozenset else SetValue(dict(self.items), _kind(self))
+
+
+def _kind(self: SetValue) -> type:
+    return frozenset if issubclass(self.cls, frozenset) else set
+
+
+def unite(left: Keyed, right: Keyed) -> Keyed:
+    """All elements of both; the left ones stay where both have equal ones."""
+    return {**left, **{key: item for key, item in right.items() if key not in left}}
+
+
+def intersect(left: Keyed, right: Keyed) -> Keyed:
+    """The elements of the smaller that the larger has too, as CPython walks them."""
+    small, large = (right, left) if len(right) > len(left) else (left, right)
+    return {key: item for key, item in small.items() if key in large}
+
+
+def subtract(left: Keyed, right: Keyed) -> Keyed:
+    """The elements of the left that the right has not."""
+    return {key: item for key, item in left.items() if key not in right}
+
+
+def differ(left: Keyed, right: Keyed) -> Keyed:
+    """The elements that only one of the two has."""
+    return {**subtract(left, right), **subtract(right, left)}
+
+
+Combine = Callable[[Keyed, Keyed], Keyed]
+
+
+def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine) -> None:
+    """``a | b``, ``a |= b``, ``a.union(*others)`` and ``a.update(*others)``, or their kin."""
+
+    @handles(*methods(f"__{symbol}__", *_BOTH))
+    def operate(t: Tracer, self: SetValue, other: Value, /) -> Value:
+        right = as_storage(t, other)
+        if not isinstance(right, SetValue):
+            return not_implemented()
+        return SetValue(combine(self.items, right.items), _kind(self))
+
+    @handles(*methods(f"__i{symbol}__", *_BOTH))
+    def operate_inplace(t: Tracer, self: SetValue, other: Value, /) -> Value:
+        right = as_storage(t, other)
+        if not isinstance(right, SetValue):
+            return not_implemented()
+        self.items = combine(self.items, right.items)
+        t.touch(self)
+        return self
+
+    @handles(*methods(plain, *_BOTH))
+    def method(t: Tracer, self: SetValue, /, *others: Value) -> Value:
+        items = dict(self.items)
+        for other in others:
+            items = combine(items, keyed_of(t, other))
+        return SetValue(items, _kind(self))
+
+    @handles(*methods(inplace, *_BOTH))
+    def method_inplace(t: Tracer, self: SetValue, /, *others: Value) -> None:
+        for other in others:
+            self.items = combine(self.items, keyed_of(t, other))
+        t.touch(self)
+
+
+_register_operation("or", "union", "update", unite)
+_register_operation("and", "intersection", "intersection_update", intersect)
+_register_operation("sub", "difference", "difference_update", subtract)
+_register_operation("xor", "symmetric_difference", "symmetric_difference_update", differ)
+
+_RELATIONS: dict[str, Callable[[set[Any], set[Any]], bool]] = {
+    "__eq__": set.__eq__,
+    "__ne__": set.__ne__,
+    "__lt__": set.__lt__,
+    "__le__": set.__le__,
+    "__gt__": set.__gt__,
+    "__ge__": set.__ge__,
+    "issubset": set.__le__,
+    "issuperset": set.__ge__,
+    "isdisjoint": set.isdisjoint,
+}
+
+
+def _register_relation(name: str, method: bool) -> None:
+    @handles(*methods(name, *_BOTH))
+    def relate(t: Tracer, self: SetValue, other: Value, /) -> Value:
+        if not method and not isinstance(as_storage(t, other), SetValue):
+            return not_implemented()
+        return Const(_RELATIONS[name](set(self.items), set(keyed_of(t, other))))
+
+
+for _name in _RELATIONS:
+    _register_relation(_name, not _name.startswith("__"))
+
+
+@handles(frozenset.__hash__)
+def _hash(t: Tracer, self: SetValue, /) -> Value:
+    return Const(hash(self.constant()))

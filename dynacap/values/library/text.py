@@ -1,0 +1,239 @@
+"""``str``, ``repr``, ``format`` and the operations that call them on their operands.
+
+Where text is made from values that are no constants, the real C function runs on stand-ins that
+ask the traced program for the text of what they stand for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from typing import Any
+
+from dynacap.values.base import Const, Known, Value
+from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
+from dynacap.values.data_model import call_special, get_attribute, get_item
+from dynacap.values.iterator_builtins import elements
+from dynacap.values.library.handlers import constant_of, folded, handles, methods
+from dynacap.values.library.sets import ordered
+from dynacap.values.tracer import Tracer
+
+_PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range)
+_busy: list[Value] = []  # containers whose text is being made
+
+
+def to_str(t: Tracer, value: Value) -> str:
+    """``str(value)``."""
+    if type(value) is Const and type(value.value) in _PLAIN:
+        return str(value.value)
+    return _text(t, value, "__str__", [])
+
+
+def to_repr(t: Tracer, value: Value) -> str:
+    """``repr(value)``."""
+    if type(value) is Const and type(value.value) in _PLAIN:
+        return repr(value.value)
+    return _text(t, value, "__repr__", [])
+
+
+def to_format(t: Tracer, value: Value, spec: str) -> str:
+    """``format(value, spec)``."""
+    if type(value) is Const and type(value.value) in _PLAIN:
+        return str(folded(t, format, [value, Const(spec)]).constant())
+    return _text(t, value, "__format__", [Const(spec)])
+
+
+def _text(t: Tracer, value: Value, name: str, args: list[Value]) -> str:
+    result = call_special(t, value, name, args)
+    text = constant_of(t, result, f"{name} of {value.describe()}")
+    if not isinstance(text, str):
+        t.raise_error(TypeError, f"{name} returned non-string (type {type(text).__name__})")
+    return text
+
+
+class _Shown:
+    """Stands for a value while a C function makes text of it."""
+
+    def __init__(self, t: Tracer, value: Value) -> None:
+        self._t = t
+        self._value = value
+
+    def __str__(self) -> str:
+        return to_str(self._t, self._value)
+
+    def __repr__(self) -> str:
+        return to_repr(self._t, self._value)
+
+    def __format__(self, spec: str) -> str:
+        return to_format(self._t, self._value, spec)
+
+    def __getattr__(self, name: str) -> Any:
+        return shown(self._t, get_attribute(self._t, self._value, name))
+
+    def __getitem__(self, key: Any) -> Any:
+        return shown(self._t, get_item(self._t, self._value, Const(key)))
+
+    def __call__(self) -> Any:
+        raise TypeError("only its text may be asked for")
+
+
+class _ShownNumber(_Shown):
+    """Stands for an object that turns into a number when ``%d`` asks for one."""
+
+    def __int__(self) -> int:
+        return int(constant_of(self._t, call_special(self._t, self._value, "__int__", []), "int"))
+
+    def __float__(self) -> float:
+        result = call_special(self._t, self._value, "__float__", [])
+        return float(constant_of(self._t, result, "float"))
+
+
+def shown(t: Tracer, value: Value) -> Any:
+    """A constant, or what stands for the value in a C function that makes text of it."""
+    value = t.force(value)
+    if type(value) is Const and type(value.value) in _PLAIN:
+        return value.value
+    if hasattr(value.cls, "__int__") or hasattr(value.cls, "__float__"):
+        return _ShownNumber(t, value)
+    return _Shown(t, value)
+
+
+@handles(str)
+def _str(
+    t: Tracer, obj: Value = Const(""), encoding: Value | None = None, errors: Value | None = None
+) -> Value:
+    if encoding is not None or errors is not None:
+        return folded(t, str, [v for v in (obj, encoding, errors) if v is not None])
+    return Const(to_str(t, obj))
+
+
+@handles(repr)
+def _repr(t: Tracer, obj: Value, /) -> Value:
+    return Const(to_repr(t, obj))
+
+
+@handles(ascii)
+def _ascii(t: Tracer, obj: Value, /) -> Value:
+    return Const(ascii(shown(t, obj)))
+
+
+@handles(format)
+def _format(t: Tracer, obj: Value, spec: Value = Const(""), /) -> Value:
+    return Const(to_format(t, obj, constant_of(t, spec, "a format")))
+
+
+@handles(object.__str__)
+def _object_str(t: Tracer, self: Value, /) -> Value:
+    return Const(to_repr(t, self))
+
+
+@handles(object.__format__)
+def _object_format(t: Tracer, self: Value, spec: Value, /) -> Value:
+    if constant_of(t, spec, "a format"):
+        kind = self.cls.__name__
+        t.raise_error(TypeError, f"unsupported format string passed to {kind}.__format__")
+    return Const(to_str(t, self))
+
+
+@handles(str.join)
+def _join(t: Tracer, self: Value, iterable: Value, /) -> Value:
+    return folded(t, str.join, [self, ListValue(elements(t, iterable))])
+
+
+def _run(t: Tracer, function: Any, *args: Any, **kwargs: Any) -> Value:
+    try:
+        return Const(function(*args, **kwargs))
+    except (TypeError, ValueError, KeyError, IndexError) as error:
+        return t.raise_real(error)
+
+
+@handles(str.format)
+def _str_format(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Value:
+    named = {name: shown(t, value) for name, value in kwargs.items()}
+    text = constant_of(t, self, "a format")
+    return _run(t, text.format, *(shown(t, value) for value in args), **named)
+
+
+@handles(str.__mod__)
+def _mod(t: Tracer, self: Value, operand: Value, /) -> Value:
+    text = constant_of(t, self, "a format")
+    if isinstance(operand, TupleValue):
+        return _run(t, text.__mod__, tuple(shown(t, item) for item in operand.items))
+    if isinstance(operand, DictValue):
+        mapping = {constant_of(t, k, "a key"): shown(t, v) for k, v in operand.items(t)}
+        return _run(t, text.__mod__, mapping)
+    return _run(t, text.__mod__, shown(t, operand))
+
+
+def _container(t: Tracer, self: Value, again: str, make: Any) -> Value:
+    """The text of a container, by that of a real one that holds stand-ins."""
+    if any(value is self for value in _busy):
+        return Const(again)
+    _busy.append(self)
+    try:
+        return Const(make())
+    finally:
+        _busy.pop()
+
+
+@handles(list.__repr__)
+def _list_repr(t: Tracer, self: ListValue, /) -> Value:
+    return _container(t, self, "[...]", lambda: repr([shown(t, item) for item in self.items]))
+
+
+@handles(tuple.__repr__)
+def _tuple_repr(t: Tracer, self: TupleValue, /) -> Value:
+    def make() -> str:
+        return repr(tuple(shown(t, item) for item in self.items))
+
+    return _container(t, self, "(...)", make)
+
+
+@handles(deque.__repr__)
+def _deque_repr(t: Tracer, self: ListValue, /) -> Value:
+    def make() -> str:
+        text = repr(deque((shown(t, item) for item in self.items), self.maxlen))
+        return self.cls.__name__ + text.removeprefix("deque")
+
+    return _container(t, self, "[...]", make)
+
+
+def _pairs(t: Tracer, self: DictValue) -> Any:
+    return [(shown(t, key), shown(t, value)) for key, value in self.items(t)]
+
+
+@handles(dict.__repr__)
+def _dict_repr(t: Tracer, self: DictValue, /) -> Value:
+    return _container(t, self, "{...}", lambda: repr(dict(_pairs(t, self))))
+
+
+@handles(OrderedDict.__repr__)
+def _ordered_repr(t: Tracer, self: DictValue, /) -> Value:
+    def make() -> str:
+        return self.cls.__name__ + repr(OrderedDict(_pairs(t, self))).removeprefix("OrderedDict")
+
+    return _container(t, self, "...", make)
+
+
+@handles(defaultdict.__repr__)
+def _default_repr(t: Tracer, self: DictValue, /) -> Value:
+    def make() -> str:
+        factory = to_repr(t, self.default or Const(None))
+        return f"{self.cls.__name__}({factory}, {dict(_pairs(t, self))!r})"
+
+    return _container(t, self, "...", make)
+
+
+@handles(*methods("__repr__", set, frozenset))
+def _set_repr(t: Tracer, self: SetValue, /) -> Value:
+    def make() -> str:
+        items = ", ".join(to_repr(t, item) for item in ordered(t, self))
+        if self.cls is set and items:
+            return "{" + items + "}"
+        return f"{self.cls.__name__}({{{items}}})" if items else f"{self.cls.__name__}()"
+
+    return _container(t, self, f"{self.cls.__name__}(...)", make)
+
+
+@handles(type.__repr__)
+def _type_repr(t: Tracer, self: Known, /) -> Value:
+    return Const(type.__repr__(self.value))

@@ -1,0 +1,54 @@
+"""What makes a tuple, and the fields of named tuples and of C's struct sequences."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from dynacap.values.base import Const, Value, constant_or
+from dynacap.values.container import TupleValue
+from dynacap.values.iterator_builtins import elements
+from dynacap.values.library.handlers import handles, is_none
+from dynacap.values.natives import native
+from dynacap.values.tracer import Tracer
+
+_FIELD_GETTER: Any = type(namedtuple("_Pair", "left right").left)  # type: ignore[misc]
+
+
+@handles(tuple.__new__)
+def _new(t: Tracer, cls: Value, iterable: Value | None = None, /) -> Value:
+    type_ = cls.known()
+    if type_ is tuple and iterable is not None and type(iterable) is TupleValue:
+        if iterable.cls is tuple:
+            return iterable
+    items = [] if iterable is None else elements(t, iterable)
+    return TupleValue(items, type_)
+
+
+@handles(tuple.__getnewargs__)
+def _getnewargs(t: Tracer, self: TupleValue, /) -> Value:
+    return TupleValue([TupleValue(list(self.items))])
+
+
+@native(_FIELD_GETTER.__get__)
+def _read_field(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """A field of a named tuple is an index into it."""
+    descriptor, obj = args[0], args[1]
+    if is_none(obj):
+        return descriptor
+    if not isinstance(obj, TupleValue):
+        return t.graph_break("foreign-storage", f"{obj.describe()} has a named tuple's field")
+    getter = constant_or(descriptor, None)
+    index = getter.__reduce__()[1][0]
+    return t.force_item(obj.items, index)
+
+
+@handles(tuple.__hash__)
+def _hash(t: Tracer, self: TupleValue, /) -> Value:
+    parts = [constant_or(t.force(item), t) for item in self.items]
+    if any(part is t for part in parts):
+        t.graph_break("hash", f"hash of {self.describe()} with elements that are no constants")
+    try:
+        return Const(hash(tuple(parts)))
+    except TypeError as error:
+        return t.raise_real(error)
