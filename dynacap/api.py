@@ -18,6 +18,7 @@ from dynacap.cache import Options, Session
 from dynacap.compiled_module import compile_module, original
 from dynacap.driver import Driver
 from dynacap.reports import Explanation, explain_session
+from dynacap.marks import is_compiling as is_compiling
 from dynacap.hook import choose_hook, make_compiled_function, set_suspend_type
 from dynacap.suspend import Suspend
 from dynacap.values import library as _library  # registers the handlers
@@ -194,11 +195,6 @@ def disallow_in_graph(fn: Any) -> Any:
     if isinstance(fn, (list, tuple)):
         return [disallow_in_graph(each) for each in fn]
     return marks.put(fn, marks.Mark("disable", "disallow_in_graph", recursive=False))
-
-
-def is_compiling() -> bool:
-    """True while dynacap captures and in code that it compiled."""
-    return False
 
 
 _ = (_library, _torch_library)

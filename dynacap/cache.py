@@ -17,7 +17,8 @@ from dynacap.backends import eager
 from dynacap.backends.registry import Backend
 from dynacap.capture import Region, capture
 from dynacap.config import config
-from dynacap.convert import Built, build_entry, call_flat
+from dynacap.codegen.runtime import call_flat
+from dynacap.convert import Built, build_entry
 from dynacap.errors import (
     DynacapError,
     FailOnRecompileLimitHit,

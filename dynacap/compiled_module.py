@@ -39,8 +39,13 @@ def compile_module(
     compiled_cls = _compiled_class(cls)
     made: torch.nn.Module = compiled_cls.__new__(compiled_cls)
     object.__setattr__(made, "__dict__", module.__dict__)
-    object.__setattr__(made, _SLOT, _State(module, compile_call(cls.__call__), again))
+    object.__setattr__(made, _SLOT, _State(module, compile_call(call_module), again))
     return made
+
+
+def call_module(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """The call of a module: hooks, ``forward`` and all."""
+    return self(*args, **kwargs)
 
 
 def original(module: Any) -> Any:

@@ -13,6 +13,7 @@ from dynacap.backends.registry import Backend
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, generate_entry
 from dynacap.codegen.replay import replay
+from dynacap.codegen.runtime import call_flat
 from dynacap.executor.chain import Site
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.effects import is_impure
@@ -139,23 +140,6 @@ class _Recover:
         return Suspend(self.sites, flat, plain=True)
 
 
-def call_flat(flat: tuple[Any, ...]) -> Any:
-    """Call the function ``flat[0]`` with arguments as they lie in its frame."""
-    function = flat[0]
-    code = function.__code__
-    count, kwonly = code.co_argcount, code.co_kwonlyargcount
-    args = list(flat[1 : 1 + count])
-    named = code.co_varnames[count : count + kwonly]
-    kwargs = dict(zip(named, flat[1 + count :], strict=False))
-    at = 1 + count + kwonly
-    if code.co_flags & 0x04:
-        args += flat[at]
-        at += 1
-    if code.co_flags & 0x08:
-        kwargs.update(flat[at])
-    return function(*args, **kwargs)
-
-
 def _report(graph: GraphModule | None, code: EntryCode) -> None:
     if graph is not None and _graph_log.enabled:
         ops = count_ops(graph)
@@ -164,6 +148,3 @@ def _report(graph: GraphModule | None, code: EntryCode) -> None:
         )
     if _code_log.enabled:
         _code_log.emit(f"{code.filename}\n{code.source}", source=code.source)
-
-
-__all__ = ["Built", "build_entry", "call_flat", "count_ops"]

@@ -68,12 +68,14 @@ class Driver:
         """Where the frame stands then, and its locals and stack; or None and its result."""
         function, values = own[0], own[1:]
         step = None if plain else _step(site)
+        code = plain_code(site.code, site.point) if step is None else step.code
+        if not self.hook.is_marked(code):
+            self.hook.mark_never(code)
         token = self.hook.enter(self.callback)
         try:
             if step is None:
-                result = call_plain(function, plain_code(site.code, site.point), (), values)
-                return None, (result,)
-            k, result = call_plain(function, step.code, (), values)
+                return None, (call_plain(function, code, (), values),)
+            k, result = call_plain(function, code, (), values)
         finally:
             self.hook.exit(token)
         outcome = step.outcomes[k]

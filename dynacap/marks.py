@@ -47,3 +47,8 @@ def of(function: Any) -> Mark | None:
             "_torchdynamo_disable"
         ] else None
     return None
+
+
+def is_compiling() -> bool:
+    """True while dynacap captures and in code that it compiled; plain Python gets False."""
+    return False

@@ -1,7 +1,7 @@
 """The checker in Python: the meaning of guards, and what runs where the C one is not built."""
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dynacap.guards.explain import Failure, first_failure
 from dynacap.guards.guard_set import GuardSet
@@ -10,14 +10,20 @@ from dynacap.guards.plan import ROOT, Plan
 from dynacap.guards.raw import MISSING
 from dynacap.guards.source import Source
 
-Died = "Callable[[weakref.ref[Any]], object]"
+Died = Callable[["weakref.ref[Any]"], object]
 
 
-def watch_guards(guards: Iterable[Guard], died: Died) -> tuple[object, ...]:  # type: ignore[valid-type]
+def watch_guards(guards: Iterable[Guard], died: Died) -> tuple[object, ...]:
     """Weak references, one for each object that a guard cannot outlive, which call ``died``."""
-    alive = {ref.ident: ref for guard in guards for ref in guard.refs if not ref.strong}
-    objects = (ref.get() for ref in alive.values())
-    return tuple(weakref.ref(obj, died) for obj in objects if obj is not None)
+    refs = {ref for guard in guards for ref in guard.refs if not ref.strong}
+    watches: list[object] = []
+    for ref in refs:
+        obj = ref.get()
+        if obj is None:
+            died(ref.weak())
+        else:
+            watches.append(weakref.ref(obj, died))
+    return tuple(watches)
 
 
 class PythonChecker:
@@ -65,6 +71,6 @@ class PythonChecker:
         """The first guard that does not hold, or None."""
         return first_failure(self._plan, flat)
 
-    def watch(self, died: Died, /) -> tuple[object, ...]:  # type: ignore[valid-type]
+    def watch(self, died: Died, /) -> tuple[object, ...]:
         """Have ``died`` called when an object dies without which no check can succeed."""
         return watch_guards(self.guards, died)

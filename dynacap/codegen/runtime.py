@@ -66,3 +66,19 @@ def finished_generator(function: types.FunctionType) -> Any:
     made.close()
     return made
 
+
+def call_flat(flat: tuple[Any, ...]) -> Any:
+    """Call the function ``flat[0]`` with arguments as they lie in its frame."""
+    function = flat[0]
+    code = function.__code__
+    count, kwonly = code.co_argcount, code.co_kwonlyargcount
+    args = list(flat[1 : 1 + count])
+    named = code.co_varnames[count : count + kwonly]
+    kwargs = dict(zip(named, flat[1 + count :], strict=False))
+    at = 1 + count + kwonly
+    if code.co_flags & 0x04:
+        args += flat[at]
+        at += 1
+    if code.co_flags & 0x08:
+        kwargs.update(flat[at])
+    return function(*args, **kwargs)

@@ -10,6 +10,7 @@ from dynacap.executor import (
     ops_math,
     ops_stack,
     ops_unsupported,
+    rebuild,
 )
 from dynacap.executor.machine import Machine, StopHere
 
@@ -25,4 +26,5 @@ __all__ = [
     "ops_math",
     "ops_stack",
     "ops_unsupported",
+    "rebuild",
 ]

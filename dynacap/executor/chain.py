@@ -29,7 +29,8 @@ class Site:
 
     @property
     def count(self) -> int:
-        """How many values of the flat vector belong to a frame here."""
+        """How many values of the flat vector belong to a frame here (a frame that waits for the
+        result of a call has one less)."""
         code, point = self.code, self.point
         cells = len(code.co_cellvars) + len(code.co_freevars)
         return 1 + cells + len(point.bound) + point.depth - len(point.nulls)
@@ -58,12 +59,17 @@ def _push(m: Machine, function: FunctionValue, locals_: list[Value | None]) -> F
 def start_piece(m: Machine, sites: tuple[Site, ...], flat: tuple[Any, ...]) -> None:
     """Frames that stand at the sites, outermost first, with the values of the flat vector."""
     at = 0
-    for site in sites:
-        _resume_frame(m, site, flat, at)
-        at += site.count
+    last = len(sites) - 1
+    for number, site in enumerate(sites):
+        waiting = number < last
+        _resume_frame(m, site, flat, at, waiting)
+        at += site.count - waiting
 
 
-def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int) -> None:
+def _resume_frame(
+    m: Machine, site: Site, flat: tuple[Any, ...], at: int, waiting: bool
+) -> None:
+    """``waiting``: the result of the call that the frame waits for is not there yet."""
     code, point = site.code, site.point
     value = m.wrap(flat[at], Local(at, code.co_name))
     assert isinstance(value, FunctionValue)
@@ -78,7 +84,7 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int) -> Non
     for local in point.bound:
         frame.locals[local] = Lazy(flat[at], Local(at, code.co_varnames[local]))
         at += 1
-    for position in range(point.depth):
+    for position in range(point.depth - waiting):
         if position in point.nulls:
             frame.stack.append(NULL)
             continue
@@ -105,21 +111,24 @@ def leave(m: Machine) -> tuple[tuple[Site, ...], list[Value]]:
 
 def _site(frame: Frame, waiting: bool) -> tuple[Site, list[Value]]:
     """``waiting``: the frame waits for a call's result, which will lie on its stack."""
-    code = frame.function.code
-    index = frame.pc
+    point, values = frame_state(frame, frame.pc, waiting)
+    return Site(frame.function.code, point), [frame.function, *values]
+
+
+def frame_state(frame: Frame, index: int, waiting: bool) -> tuple[Point, list[Value]]:
+    """The point at which a frame stands before an instruction, and its values there."""
     bound = _bound(frame, index)
     nulls = tuple(p for p, item in enumerate(frame.stack) if item is NULL)
     excs = tuple(p for p, item in enumerate(frame.stack) if type(item) is PreviousException)
     point = Point(index, len(frame.stack) + waiting, nulls, excs, bound)
-    values: list[Value] = [frame.function]
-    values += [cell if cell is not None else CellValue() for cell in frame.cells]
+    values: list[Value] = [cell if cell is not None else CellValue() for cell in frame.cells]
     values += [frame.locals[local] or Const(None) for local in bound]
     for item in frame.stack:
         if type(item) is PreviousException:
             values.append(item.current)
         elif isinstance(item, Value):
             values.append(item)
-    return Site(code, point), values
+    return point, values
 
 
 def _bound(frame: Frame, index: int) -> tuple[int, ...]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from dynacap import marks
 from dynacap.executor.inline import Kwargs
-from dynacap.values.base import Value
-from dynacap.values.natives import find_native, find_polyfill
+from dynacap.values.base import Const, Value
+from dynacap.values.natives import find_native, find_polyfill, native
 
 if TYPE_CHECKING:
     from dynacap.executor.machine import Machine
@@ -38,3 +38,9 @@ def _marked(m: Machine, mark: marks.Mark, real: Any, args: list[Value], kwargs: 
         "disabled",
         f"{real.__qualname__} is marked with disable" + (f": {mark.reason}" if mark.reason else ""),
     )
+
+
+@native(marks.is_compiling)
+def _is_compiling(m: Any, args: list[Value], kwargs: Kwargs) -> Value:
+    """Captured code is compiled code."""
+    return Const(True)

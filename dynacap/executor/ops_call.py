@@ -12,7 +12,8 @@ from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import unpack
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.function import FunctionValue
-from dynacap.values.object import CellValue, SuperValue
+from dynacap.values.object import CellValue, ObjectValue, SuperValue
+from dynacap.values.torch_library.modules import resolve_module_call
 
 
 @handles("CALL")
@@ -58,6 +59,8 @@ def _invoke(m: Machine, f: Frame, fn: Value, args: list[Value], kwargs: Kwargs) 
     if type(fn) is Known and fn.value is super and not args:
         f.push(_implicit_super(m, f))
         return
+    if type(fn) is ObjectValue:
+        fn = resolve_module_call(m, fn) or fn
     fn, args = resolve_call(m, fn, args)
     if isinstance(fn, FunctionValue):
         result = m.enter(fn, args, kwargs)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
-from dynacap.values.base import Const, Known, Lazy, Value
+from dynacap.values.base import Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.object import CellValue, ExceptionValue, ObjectValue
