@@ -82,6 +82,9 @@ class Activation:
             thread.dropped = False
             thread.outer = sys.gettrace()
             sys.settrace(self.trace)
+        elif sys.gettrace() is None:
+            # Dropped by CPython, when it met the recursion limit in calling it.
+            sys.settrace(self.trace)
 
     def _stop_tracing(self, thread: ThreadState) -> None:
         if not thread.tracing:
@@ -96,12 +99,20 @@ class Activation:
     def trace(self, frame: FrameType, event: str, arg: Any) -> Any:
         """The trace function: see a call, then let the one that was there before see it."""
         thread = self.thread
-        try:
-            if event == "call" and thread.callback is not None:
-                self._saw_call(frame, thread.callback)
-        except BaseException:
-            thread.dropped = True
-            raise
+        callback = thread.callback
+        if event == "call" and callback is not None:
+            # Not pause() and resume(): nothing is traced in here, and near the recursion limit
+            # only what makes no call is sure to happen.
+            thread.callback = None
+            try:
+                self._saw_call(frame, callback)
+            except RecursionError:
+                pass
+            except BaseException:
+                thread.dropped = True
+                raise
+            finally:
+                thread.callback = callback
         outer = thread.outer
         if outer is None:
             return None

@@ -13,22 +13,23 @@ static PyObject *reporter = NULL; /* owned */
 
 /* Where evaluation goes on below us: CPython's evaluator, or one that was there before ours. */
 static _PyFrameEvalFunction below = _PyEval_EvalFrameDefault;
-/* One that was put on top of ours: it stays, and calls ours itself if it is well behaved. */
-static _PyFrameEvalFunction on_top = NULL;
+/* Ours was put in place and not taken away since; another may have been put on top of it. */
 static int installed = 0;
+static int wanted = 0;
 
 static PyObject *hook_evaluate(PyThreadState *tstate, Frame *frame, int throwflag);
 
 /* --- installing ------------------------------------------------------------------------------ */
 
+/* One that was put on top of ours stays there, and calls ours if it is well behaved: ours on top
+ * of it would be called by it in turn. */
 static void
 install(PyInterpreterState *interpreter, _PyFrameEvalFunction current)
 {
-    if (current == hook_evaluate || (on_top != NULL && current == on_top)) {
+    if (current == hook_evaluate || (installed && current != _PyEval_EvalFrameDefault)) {
         return;
     }
     below = current;
-    on_top = NULL;
     installed = 1;
     _PyInterpreterState_SetEvalFrameFunc(interpreter, hook_evaluate);
 }
@@ -38,21 +39,17 @@ uninstall(PyInterpreterState *interpreter, _PyFrameEvalFunction current)
 {
     if (current == hook_evaluate) {
         _PyInterpreterState_SetEvalFrameFunc(interpreter, below);
-        installed = 0;
-        on_top = NULL;
     }
-    else if (installed) {
-        on_top = current == _PyEval_EvalFrameDefault ? NULL : current;
-        installed = on_top != NULL;
-    }
+    installed = installed && current != hook_evaluate && current != _PyEval_EvalFrameDefault;
 }
 
 void
-evaluator_want(int wanted)
+evaluator_want(int want)
 {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
     _PyFrameEvalFunction current = _PyInterpreterState_GetEvalFrameFunc(interpreter);
-    if (wanted) {
+    wanted = want;
+    if (want) {
         install(interpreter, current);
     }
     else {
@@ -87,6 +84,9 @@ static PyObject *
 evaluate_below(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     HookThread *thread = &hook_thread;
+    if (!wanted) {
+        evaluator_want(0); /* one that lay on top of ours when it was to go is gone by now */
+    }
     if (thread->aside || thread->passing == frame) {
         /* Reached through an evaluator on top of ours; or one that we passed this very frame to
          * handed it back, since it was put on top of ours and then we on top of it. */
@@ -274,7 +274,7 @@ hook_evaluate(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     HookThread *thread = &hook_thread;
     if (thread->callback == NULL || thread->depth >= DEPTH_LIMIT || thread->aside
-        || *recursion_left(tstate) <= 0) {
+        || *recursion_left(tstate) <= 0 || tstate->tracing /* in a trace or profile function */) {
         return evaluate_below(tstate, frame, throwflag);
     }
     PyCodeObject *code = frame_code(frame);

@@ -62,9 +62,13 @@ class Exchange:
             raise RuntimeError("a trampoline ran for a function that is gone")
         callback = _activation.thread.callback
         if callback is not None and self.original not in _never:
-            answer = _ask(callback, function)
-            if answer is not None:
-                return run_flat(answer, function, *bound)
+            paused = _activation.pause()
+            try:
+                answer = _ask(callback, function)
+                if answer is not None:
+                    return _run_flat(answer, function, *bound)
+            finally:
+                _activation.resume(paused)
         return self._spread(self._as_it_was(function), *bound)
 
     def undo(self) -> None:
@@ -79,15 +83,11 @@ class Exchange:
         )
 
 
-def run_flat(answer: FrameCallable, /, *flat: Any) -> Any:
-    """Call a frame callable, or the table of a compiled function, with the hook inactive."""
+def _run_flat(answer: FrameCallable, /, *flat: Any) -> Any:
+    """Call a frame callable, or the table of a compiled function; the hook is inactive already."""
     if isinstance(answer, compiled_function.CompiledFunction):
         return answer.run(*flat)
-    paused = _activation.pause()
-    try:
-        return answer(*flat)
-    finally:
-        _activation.resume(paused)
+    return answer(*flat)
 
 
 def original_code(function: FunctionType) -> CodeType:
@@ -97,15 +97,12 @@ def original_code(function: FunctionType) -> CodeType:
 
 
 def _ask(callback: Callback, function: FunctionType) -> FrameCallable | None:
-    """The callback's answer, asked with the hook inactive; None for all that is no callable."""
-    answer: FrameCallable | Never | None = None
-    paused = _activation.pause()
+    """The callback's answer; None for all that is no callable.  The hook is inactive already."""
     try:
         answer = callback(function)
     except Exception as error:
         report_failure(error, function)
-    finally:
-        _activation.resume(paused)
+        return None
     if isinstance(answer, Never):
         _never[original_code(function)] = True
         return None
