@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from dynacap.guards.explain import Failure, first_failure
 from dynacap.guards.guard_set import GuardSet

@@ -1,15 +1,27 @@
 """The guard on what is set for the whole process or thread and changes results."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynacap.guards.kinds import Guard, Origin, register
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
 from dynacap.guards.tensor import torch_module
 
-AUTOCAST_DEVICES = ("cpu", "cuda")
+
+class Question(NamedTuple):
+    """One call into torch and the answer that is expected.
+
+    ``seen_in`` is the type of device whose tensors show, by their dispatch keys, whether the answer
+    has changed; "any" if all tensors do, None if none does.
+    """
+
+    function: Any
+    arguments: tuple[object, ...]
+    expected: object
+    seen_in: str | None = None
 
 
 @register
@@ -17,22 +29,23 @@ AUTOCAST_DEVICES = ("cpu", "cuda")
 class ProcessState(Guard):
     """torch's modes and defaults, all that hold in the calling thread.
 
-    ``autocast`` has ``(device, dtype)`` for each device where it is on; ``function_modes`` and
-    ``dispatch_modes`` are the modes that are active, outermost first.  ``set_default_device`` and
-    ``with device:`` are such a mode, given here as the device; ``default_device`` is what the
-    default tensor type says.
+    ``autocast`` has ``(device, dtype, whether casts are cached)`` for each device where it is on,
+    of those that this build of torch can compute on.  ``function_modes`` and ``dispatch_modes`` are
+    the modes that are active, outermost first: ``set_default_device`` and ``with device:`` are such
+    a mode, given here as the device.  ``default_device`` is what the default tensor type says, and
+    ``functorch`` the depth of transforms such as vmap around the call.
     """
 
     kind = "state"
     grad_mode: bool
     inference_mode: bool
-    autocast: tuple[tuple[str, object], ...]
-    autocast_cache: bool
+    autocast: tuple[tuple[str, object, bool], ...]
     default_dtype: object
     default_device: str
     deterministic: bool
     deterministic_warn_only: bool
     torch_function: str
+    functorch: int | None
     function_modes: tuple[object, ...]
     dispatch_modes: tuple[Ref, ...]
     origin: Origin | None = field(default=None, compare=False)
@@ -43,18 +56,24 @@ class ProcessState(Guard):
         torch = torch_module()
         if torch is None:
             raise RuntimeError("torch is not imported, so it has no state to guard")
-        return cls(**dict(zip(_NAMES, _read(torch), strict=True)), origin=origin)  # type: ignore[arg-type]
+        facts: dict[str, Any] = dict(zip(_NAMES, _read(torch), strict=True))
+        return cls(**facts, origin=origin)
 
     @property
     def sources(self) -> tuple[Source, ...]:
         return ()
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        modes = (*self.function_modes, *self.dispatch_modes)
+        return tuple(mode for mode in modes if isinstance(mode, Ref))
 
     def holds(self, *values: object) -> bool:
         torch = torch_module()
         return torch is not None and _read(torch) == self._facts()
 
     def _facts(self) -> tuple[object, ...]:
-        return tuple(getattr(self, f.name) for f in fields(self) if f.name != "origin")
+        return tuple(getattr(self, name) for name in _NAMES)
 
     def subject(self) -> str:
         return "torch's state"
@@ -66,24 +85,51 @@ class ProcessState(Guard):
         torch = torch_module()
         return "no torch" if torch is None else _told(_read(torch), unlike=self._facts())
 
+    def questions(self) -> "tuple[Question, ...] | None":
+        """Calls that together ask what ``holds`` does; None where plain answers do not suffice."""
+        torch = torch_module()
+        if torch is None or self.function_modes or self.dispatch_modes or self.functorch:
+            return None
+        return tuple(self._questions(torch))
+
+    def _questions(self, torch: Any) -> Iterator[Question]:
+        c = torch._C
+        yield Question(c.is_grad_enabled, (), self.grad_mode)
+        yield Question(torch.get_default_dtype, (), self.default_dtype)
+        yield Question(c._get_deterministic_algorithms, (), self.deterministic)
+        yield Question(c._get_deterministic_algorithms_warn_only, (), self.deterministic_warn_only)
+        yield Question(c._len_torch_function_stack, (), 0)
+        yield from self._torch_function_questions(c)
+        yield Question(torch.is_inference_mode_enabled, (), self.inference_mode, "any")
+        yield Question(c._len_torch_dispatch_stack, (), 0, "any")
+        yield Question(c._functorch.maybe_current_level, (), self.functorch, "any")
+        if _has_cuda(torch):  # no other default tensor type can be set elsewhere
+            yield Question(c._get_default_device, (), self.default_device)
+        enabled = {device: (dtype, cached) for device, dtype, cached in self.autocast}
+        for device in _autocast_devices(torch):
+            yield Question(torch.is_autocast_enabled, (device,), device in enabled, device)
+            if device in enabled:
+                dtype, cached = enabled[device]
+                yield Question(torch.get_autocast_dtype, (device,), dtype)
+                yield Question(torch.is_autocast_cache_enabled, (), cached)
+
+    def _torch_function_questions(self, c: Any) -> Iterator[Question]:
+        yield Question(c._is_torch_function_enabled, (), self.torch_function == "enabled")
+        if self.torch_function != "enabled":
+            disabled = self.torch_function == "disabled"
+            yield Question(c._is_torch_function_all_disabled, (), disabled)
+
 
 _NAMES = [f.name for f in fields(ProcessState) if f.name != "origin"]
-_USUAL = {
-    "grad_mode": True,
-    "autocast_cache": True,
-    "torch_function": "enabled",
-    "default_device": "cpu",
-}
+_USUAL = {"torch_function": "enabled", "default_device": "cpu"}
 
 
 def _told(facts: tuple[object, ...], unlike: tuple[object, ...] | None = None) -> str:
     """The facts that differ from ``unlike``, or else those worth a word."""
     told = []
     for position, (name, fact) in enumerate(zip(_NAMES, facts, strict=True)):
-        usual = fact in (False, None, ()) or _USUAL.get(name) == fact
-        if (unlike is None and (not usual or name == "grad_mode")) or (
-            unlike is not None and unlike[position] != fact
-        ):
+        worth = name == "grad_mode" or not (fact in (False, None, ()) or _USUAL.get(name) == fact)
+        if worth if unlike is None else unlike[position] != fact:
             told.append(f"{name}={fact}")
     return ", ".join(told)
 
@@ -94,12 +140,12 @@ def _read(torch: Any) -> tuple[object, ...]:
         c.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
         _autocast(torch),
-        torch.is_autocast_cache_enabled(),
         torch.get_default_dtype(),
         c._get_default_device(),
         c._get_deterministic_algorithms(),
         c._get_deterministic_algorithms_warn_only(),
         _torch_function(c),
+        c._functorch.maybe_current_level(),
         tuple(_mode(c._get_function_stack_at(i)) for i in range(c._len_torch_function_stack())),
         tuple(Ref(c._get_dispatch_stack_at(i)) for i in range(c._len_torch_dispatch_stack())),
     )
@@ -114,10 +160,19 @@ def _mode(mode: Any) -> object:
     return Ref(mode)
 
 
-def _autocast(torch: Any) -> tuple[tuple[str, object], ...]:
+def _has_cuda(torch: Any) -> bool:
+    built: bool = torch.backends.cuda.is_built()
+    return built
+
+
+def _autocast_devices(torch: Any) -> tuple[str, ...]:
+    return ("cpu", "cuda") if _has_cuda(torch) else ("cpu",)
+
+
+def _autocast(torch: Any) -> tuple[tuple[str, object, bool], ...]:
     return tuple(
-        (device, torch.get_autocast_dtype(device))
-        for device in AUTOCAST_DEVICES
+        (device, torch.get_autocast_dtype(device), torch.is_autocast_cache_enabled())
+        for device in _autocast_devices(torch)
         if torch.is_autocast_enabled(device)
     )
 

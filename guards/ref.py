@@ -51,6 +51,11 @@ class Ref:
         """The object, or None once it is dead."""
         return self._target if self.strong else self._target()  # type: ignore[operator]
 
+    def weak(self) -> "weakref.ref[Any]":
+        """The weak reference; only where the object is not held."""
+        assert isinstance(self._target, weakref.ref)
+        return self._target
+
     def refers_to(self, obj: object) -> bool:
         """Whether the object is alive and is ``obj``."""
         if self.strong:

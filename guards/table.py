@@ -49,6 +49,8 @@ class PythonEntryTable:
         entry = PythonEntry(checker, fn)
         entry.watch(self)
         self.entries = (entry, *self.entries)
+        if entry.dead:  # something died meanwhile
+            self.remove(entry)
         return entry
 
     def remove(self, entry: PythonEntry, /) -> bool:

@@ -1,6 +1,7 @@
 """The guard on a tensor's metadata."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from dynacap.guards.kinds import Origin, SourceGuard, register
 from dynacap.guards.ref import Ref, describe
@@ -21,9 +22,9 @@ class Tensor(SourceGuard):
     """
 
     kind = "tensor"
-    type: Ref
-    dtype: object
-    device: object
+    expected: Ref
+    dtype: Any
+    device: Any
     layout: object
     shape: Dims
     stride: Dims | None
@@ -43,10 +44,10 @@ class Tensor(SourceGuard):
 
     @property
     def refs(self) -> tuple[Ref, ...]:
-        return (self.type,)
+        return (self.expected,)
 
     def holds(self, *values: object) -> bool:
-        if not self.type.refers_to(type(values[0])):
+        if not self.expected.refers_to(type(values[0])):
             return False
         facts = tensor_facts(values[0])
         return facts is not None and not self._differences(facts)
@@ -73,11 +74,11 @@ class Tensor(SourceGuard):
         flags = ("requires_grad", "is_conj", "is_neg", "is_inference")
         notes += [name for name in flags if getattr(self, name)]
         where = "" if str(self.layout) == "torch.strided" else f" {self.layout}"
-        return f"is a {self.type!r} of {self.dtype} on {self.device}{where}, {', '.join(notes)}"
+        return f"is a {self.expected!r} of {self.dtype} on {self.device}{where}, {', '.join(notes)}"
 
     def finding(self, *values: object) -> str:
         value = values[0]
-        if not self.type.refers_to(type(value)):
+        if not self.expected.refers_to(type(value)):
             return show(value) if tensor_facts(value) is None else f"a {describe(type(value))}"
         facts = tensor_facts(value)
         if facts is None:

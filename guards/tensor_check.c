@@ -1,0 +1,269 @@
+/* Reading tensors through the DLPack exchange table and torch's own descriptors.
+ *
+ * The table (DLPack 1.3, torch.Tensor.__dlpack_c_exchange_api__) tells dtype, device, shape and
+ * strides.  It sees neither requires_grad nor the conjugate and negative bits, and takes some
+ * dtypes for others (int1 for int8).
+ */
+#include "tensor_check.h"
+
+/* The parts of dlpack.h that are used, with its layout. */
+typedef struct {
+    void *data;
+    int32_t device_type, device_id;
+    int32_t ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+} DLTensor;
+
+typedef struct {
+    uint32_t major, minor;
+    void *previous, *managed_allocator, *managed_from_py, *managed_to_py;
+    int (*dltensor_from_py)(void *py_object, DLTensor *out);
+    void *current_work_stream;
+} DLPackExchangeAPI;
+
+static int (*read_dltensor)(void *py_object, DLTensor *out);
+static PyTypeObject *tensor_type, *parameter_type; /* owned */
+static PyObject *get_requires_grad, *get_dtype;    /* owned: getset descriptors */
+static PyObject *is_neg, *is_conj, *is_inference;  /* owned: method descriptors */
+
+static int
+find_attribute(PyObject *holder, const char *name, PyObject **place)
+{
+    PyObject *found = PyObject_GetAttrString(holder, name);
+    if (found == NULL) {
+        return -1;
+    }
+    Py_XSETREF(*place, found);
+    return 0;
+}
+
+/* Without the table, every tensor goes the slow way. */
+static void
+find_exchange_table(PyObject *tensor)
+{
+    PyObject *capsule = PyObject_GetAttrString(tensor, "__dlpack_c_exchange_api__");
+    if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api")) {
+        DLPackExchangeAPI *api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+        if (api->major == 1) {
+            read_dltensor = api->dltensor_from_py;
+        }
+    }
+    PyErr_Clear();
+    Py_XDECREF(capsule);
+}
+
+PyObject *
+bind_torch(PyObject *Py_UNUSED(module), PyObject *torch)
+{
+    PyObject *nn = NULL, *c = NULL, *base = NULL, *result = NULL;
+    if (find_attribute(torch, "nn", &nn) < 0 || find_attribute(torch, "_C", &c) < 0
+        || find_attribute(c, "TensorBase", &base) < 0
+        || find_attribute(torch, "Tensor", (PyObject **)&tensor_type) < 0
+        || find_attribute(nn, "Parameter", (PyObject **)&parameter_type) < 0
+        || find_attribute(base, "requires_grad", &get_requires_grad) < 0
+        || find_attribute(base, "dtype", &get_dtype) < 0
+        || find_attribute(base, "is_neg", &is_neg) < 0
+        || find_attribute(base, "is_conj", &is_conj) < 0
+        || find_attribute(base, "is_inference", &is_inference) < 0) {
+        goto done;
+    }
+    find_exchange_table((PyObject *)tensor_type);
+    result = Py_NewRef(Py_None);
+done:
+    Py_XDECREF(nn);
+    Py_XDECREF(c);
+    Py_XDECREF(base);
+    return result;
+}
+
+/* What a getset descriptor or a method without arguments says; a new reference. */
+static PyObject *
+ask(PyObject *descriptor, PyObject *value)
+{
+    if (Py_IS_TYPE(descriptor, &PyGetSetDescr_Type)) {
+        PyGetSetDef *def = ((PyGetSetDescrObject *)descriptor)->d_getset;
+        return def->get(value, def->closure);
+    }
+    if (Py_IS_TYPE(descriptor, &PyMethodDescr_Type)) {
+        PyMethodDef *def = ((PyMethodDescrObject *)descriptor)->d_method;
+        if (def->ml_flags == METH_NOARGS) {
+            return def->ml_meth(value, NULL);
+        }
+    }
+    return PyObject_CallOneArg(descriptor, value);
+}
+
+static int
+answers(PyObject *descriptor, PyObject *value, PyObject *wanted)
+{
+    PyObject *found = ask(descriptor, value);
+    if (found == NULL) {
+        return -1;
+    }
+    int same = found == wanted;
+    Py_DECREF(found);
+    return same;
+}
+
+static int
+flag_is(PyObject *descriptor, PyObject *value, int wanted)
+{
+    return wanted == ANY ? 1 : answers(descriptor, value, wanted ? Py_True : Py_False);
+}
+
+static int
+dims_match(const int64_t *wanted, const int64_t *found, int32_t ndim)
+{
+    for (int32_t i = 0; i < ndim; i++) {
+        if (wanted[i] != found[i] && wanted[i] != ANY) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int
+layout_matches(const TensorSpec *spec, const DLTensor *found)
+{
+    return spec->ndim == found->ndim && spec->device_type == found->device_type
+           && spec->device_id == found->device_id
+           && (spec->code == ANY
+               || (spec->code == found->code && spec->bits == found->bits
+                   && spec->lanes == found->lanes))
+           && dims_match(spec->shape, found->shape, spec->ndim)
+           && dims_match(spec->stride, found->strides, spec->ndim);
+}
+
+static int
+ask_guard(const TensorSpec *spec, PyObject *value)
+{
+    PyObject *answer = PyObject_CallOneArg(spec->holds, value);
+    if (answer == NULL) {
+        return -1;
+    }
+    int holds = PyObject_IsTrue(answer);
+    Py_DECREF(answer);
+    return holds;
+}
+
+int
+tensor_spec_matches(TensorSpec *spec, PyObject *value)
+{
+    DLTensor found;
+    if (!operand_is(&spec->type, (PyObject *)Py_TYPE(value))) {
+        return 0;
+    }
+    if (read_dltensor == NULL) {
+        return ask_guard(spec, value);
+    }
+    if (read_dltensor(value, &found) != 0) {
+        PyErr_Clear(); /* of a layout that DLPack has no words for */
+        return ask_guard(spec, value);
+    }
+    if (!layout_matches(spec, &found)) {
+        return 0;
+    }
+    int same = flag_is(get_requires_grad, value, spec->requires_grad);
+    if (same == 1 && spec->code == ANY) {
+        same = answers(get_dtype, value, spec->dtype);
+    }
+    if (same == 1) {
+        same = flag_is(is_neg, value, spec->is_neg);
+    }
+    if (same == 1) {
+        same = flag_is(is_conj, value, spec->is_conj);
+    }
+    if (same == 1) {
+        same = flag_is(is_inference, value, spec->is_inference);
+    }
+    return same;
+}
+
+int
+tensor_extent(PyObject *value, Extent *extent)
+{
+    DLTensor found;
+    PyTypeObject *type = Py_TYPE(value);
+    if (read_dltensor == NULL || (type != tensor_type && type != parameter_type)) {
+        return 0;
+    }
+    if (read_dltensor(value, &found) != 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    int64_t size = (found.bits * found.lanes + 7) / 8, low = 0, high = size;
+    for (int32_t i = 0; i < found.ndim; i++) {
+        int64_t reach = (found.shape[i] - 1) * found.strides[i] * size;
+        if (found.shape[i] == 0) {
+            low = high = 0;
+            break;
+        }
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+    }
+    uintptr_t start = (uintptr_t)found.data + found.byte_offset;
+    *extent = (Extent){found.device_type, found.device_id, start + low, start + high};
+    return 1;
+}
+
+static int
+read_dims(PyObject *dims, int64_t *out)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims); i++) {
+        PyObject *dim = PyTuple_GET_ITEM(dims, i);
+        out[i] = dim == Py_None ? ANY : PyLong_AsLongLong(dim);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+int
+tensor_spec_init(TensorSpec *spec, PyObject *fields)
+{
+    PyObject *type, *shape, *stride;
+    int weak;
+    if (!PyArg_ParseTuple(fields, "OpOO(iiiii)O!O!iiii", &type, &weak, &spec->holds, &spec->dtype,
+                          &spec->device_type, &spec->device_id, &spec->code,
+                          &spec->bits, &spec->lanes, &PyTuple_Type, &shape, &PyTuple_Type,
+                          &stride, &spec->requires_grad, &spec->is_conj, &spec->is_neg,
+                          &spec->is_inference)) {
+        spec->holds = spec->dtype = NULL;
+        return -1;
+    }
+    spec->type = (Operand){Py_NewRef(type), weak ? BY_WEAKREF : BY_IDENTITY};
+    Py_INCREF(spec->holds);
+    Py_INCREF(spec->dtype);
+    spec->ndim = (int32_t)PyTuple_GET_SIZE(shape);
+    if (PyTuple_GET_SIZE(stride) != spec->ndim) {
+        PyErr_SetString(PyExc_ValueError, "a shape and a stride of different lengths");
+        return -1;
+    }
+    spec->shape = PyMem_New(int64_t, 2 * spec->ndim + 1);
+    if (spec->shape == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    spec->stride = spec->shape + spec->ndim;
+    return read_dims(shape, spec->shape) < 0 ? -1 : read_dims(stride, spec->stride);
+}
+
+void
+tensor_spec_clear(TensorSpec *spec)
+{
+    Py_CLEAR(spec->type.obj);
+    Py_CLEAR(spec->holds);
+    Py_CLEAR(spec->dtype);
+    PyMem_Free(spec->shape);
+    spec->shape = spec->stride = NULL;
+}
+
+int
+tensor_spec_visit(TensorSpec *spec, visitproc visit, void *arg)
+{
+    Py_VISIT(spec->type.obj);
+    Py_VISIT(spec->holds);
+    Py_VISIT(spec->dtype);
+    return 0;
+}

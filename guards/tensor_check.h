@@ -1,0 +1,38 @@
+/* Tensors: what a guard expects of one, and how it is read without torch's headers. */
+#ifndef DYNACAP_TENSOR_CHECK_H
+#define DYNACAP_TENSOR_CHECK_H
+
+#include "fastcheck.h"
+
+#define ANY (-1) /* a size, a stride or a flag that is not looked at */
+
+typedef struct {
+    Operand type;
+    PyObject *dtype; /* owned */
+    int32_t device_type, device_id;
+    int code, bits, lanes; /* of the dtype; code ANY: DLPack cannot tell it from others */
+    int32_t ndim;
+    int64_t *shape, *stride; /* ndim each, one allocation */
+    int requires_grad, is_conj, is_neg, is_inference;
+    PyObject *holds; /* owned; the guard's meaning in Python */
+} TensorSpec;
+
+/* The spec is a tuple in this order; see tensor_lowering.py. */
+int tensor_spec_init(TensorSpec *spec, PyObject *fields);
+void tensor_spec_clear(TensorSpec *spec);
+int tensor_spec_visit(TensorSpec *spec, visitproc visit, void *arg);
+
+/* Whether a value, held by the caller, is such a tensor: 1, 0, or -1 with an exception. */
+int tensor_spec_matches(TensorSpec *spec, PyObject *value);
+
+/* The bytes between which a plain tensor's elements lie: 1, or 0 where DLPack does not tell. */
+typedef struct {
+    int32_t device_type, device_id;
+    uintptr_t low, high;
+} Extent;
+int tensor_extent(PyObject *value, Extent *extent);
+
+/* Look torch's accessors up; to be called before a spec is used. */
+PyObject *bind_torch(PyObject *module, PyObject *torch);
+
+#endif
