@@ -192,6 +192,8 @@ def _self(t: Tracer, self: Value, /) -> Value:
 
 @handles(*(kind.__next__ for kind in _TYPES if "__next__" in kind.__dict__))  # type: ignore[attr-defined]
 def _next(t: Tracer, self: Value, /) -> Value:
+    if not isinstance(self, IteratorValue):
+        t.graph_break("outside-iterator", f"a {self.cls.__name__} made elsewhere is advanced")
     return next_(t, self)
 
 
