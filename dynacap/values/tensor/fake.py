@@ -16,6 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 _enter_mode = torch._C._set_dispatch_mode
+_autograd: Any = torch._C._autograd
 _leave_mode = torch._C._unset_dispatch_mode
 _empty_strided = torch.empty_strided
 _IGNORE_ALL: list[Any] = [("ignore", None, Warning, None, 0)]
@@ -29,6 +30,7 @@ class FakeWorld:
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self._key = self.mode._mode_key
         self._quiet: tuple[Any, bool] | None = None
+        self._saved_hooks: list[tuple[Any, Any]] = []
 
     def run(self, target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Call an operation on fake tensors.
@@ -57,7 +59,8 @@ class FakeWorld:
         return self.mode.from_tensor(plain, static_shapes=True)
 
     def quieten(self) -> None:
-        """Keep what fakes warn and log about from the user: the real run says it again.
+        """Keep the user from noticing that fakes are at work: warnings, logs, and the hooks on
+        tensors that autograd saves are for the real run.
 
         ``warnings.filters`` is exchanged, not changed: a change would have Python forget which
         warnings it has shown.
@@ -66,9 +69,14 @@ class FakeWorld:
             self._quiet = (warnings.filters, _FAKE_LOG.disabled)
             warnings.filters = _IGNORE_ALL
             _FAKE_LOG.disabled = True
+        while (hooks := _autograd._top_saved_tensors_default_hooks(True)) is not None:
+            _autograd._pop_saved_tensors_default_hooks()
+            self._saved_hooks.append(hooks)
 
     def restore(self) -> None:
         """Undo :meth:`quieten`."""
+        while self._saved_hooks:
+            _autograd._push_saved_tensors_default_hooks(*self._saved_hooks.pop())
         if self._quiet is not None:
             warnings.filters, _FAKE_LOG.disabled = self._quiet
             self._quiet = None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils._device import DeviceContext
 
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.node import Node
@@ -45,7 +46,7 @@ class TensorFamily:
         self._by_fake: dict[int, TensorValue] = {}
         self._first_operation: Node | None = None
         self._undo: list[Callable[[], object]] = []
-        self.changes_state = False
+        self.state_nodes = 0  # nodes that set grad mode and the like
         self.contexts: dict[int, Any] = {}  # real guard objects, by the id of their value
         self.open_contexts: list[Any] = []
 
@@ -53,6 +54,18 @@ class TensorFamily:
     def enter_capture(self) -> None:
         """Called before the first instruction is traced."""
         self.world.quieten()
+
+    def refusal(self) -> str | None:
+        """Why nothing can be captured just now, or None: modes of the user's that see every
+        operation would see those of capture too."""
+        if torch._C._len_torch_dispatch_stack():
+            return "a torch dispatch mode is active"
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            return "a torch.func transform is active"
+        for index in range(torch._C._len_torch_function_stack()):
+            if type(torch._C._get_function_stack_at(index)) is not DeviceContext:
+                return "a torch function mode is active"
+        return None
 
     def exit_capture(self) -> None:
         """Called when capture ends, however it ends: torch's state is again what it was."""
@@ -63,7 +76,11 @@ class TensorFamily:
     def when_capture_ends(self, undo: Callable[[], object]) -> None:
         """Note how to undo a change of torch's state that the traced program made."""
         self._undo.append(undo)
-        self.changes_state = True
+
+    def add_state_node(self, t: Tracer, setter: Callable[..., Any], args: tuple[Any, ...]) -> Node:
+        """A node that changes torch's state; it is no operation that the user wrote."""
+        self.state_nodes += 1
+        return self.add_node(t, "call_function", setter, args, {}, None)
 
     # -- questions -------------------------------------------------------------------------------
     def owns(self, value: Value) -> bool:

@@ -103,6 +103,20 @@ for _raw in vars(torch.Size).values():
         _size_method(_raw)
 
 
+def _structseq_field(cls: Any, index: int, raw: Any) -> None:
+    @native(raw)
+    def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        found = args[0]
+        if not isinstance(found, TupleValue):
+            t.graph_break("unsupported-field", f"{cls.__name__}.{raw.__name__} of something else")
+        return t.force_item(found.items, index)
+
+
+for _cls in torch.return_types.all_return_types:
+    for _index, _field in enumerate(_cls.__match_args__):
+        _structseq_field(_cls, _index, vars(_cls)[_field])
+
+
 def _const_methods() -> list[Any]:
     """What C methods of dtypes and devices give depends on nothing but them."""
     found = []

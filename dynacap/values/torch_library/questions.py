@@ -52,6 +52,7 @@ answers(
     torch.overrides.has_torch_function,
     torch.overrides.has_torch_function_unary,
     torch.overrides.has_torch_function_variadic,
+    torch._C._are_functorch_transforms_active,
     torch._C._has_torch_function,
     torch._C._has_torch_function_unary,
     torch._C._has_torch_function_variadic,

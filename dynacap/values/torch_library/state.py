@@ -49,7 +49,7 @@ def _apply(t: Tracer, setter: Setter, given: list[Any], undo: Callable[[], objec
         t.raise_real(error)
     family: Any = t.tensors
     family.when_capture_ends(undo)
-    family.add_node(t, "call_function", setter, tuple(given), {}, None)
+    family.add_state_node(t, setter, tuple(given))
     return t.wrap(result, None)
 
 
@@ -93,7 +93,7 @@ def enter_inference_mode(t: Tracer, args: list[Value], kwargs: dict[str, Value])
     family: Any = t.tensors
     family.open_contexts.append(context)
     family.when_capture_ends(lambda: _close(family, context))
-    node = family.add_node(t, "call_function", _enter_inference_mode, (enabled,), {}, None)
+    node = family.add_state_node(t, _enter_inference_mode, (enabled,))
     held = OpaqueValue(node, type(context))
     family.contexts[id(held)] = context
     set_attribute(t, args[0], "_inference_mode_context", held)
@@ -108,7 +108,7 @@ def exit_inference_mode(t: Tracer, args: list[Value], kwargs: dict[str, Value]) 
         return t.graph_break("inference-mode", "inference mode was entered before this point")
     family: Any = t.tensors
     _close(family, family.contexts.pop(id(held)))
-    family.add_node(t, "call_function", _exit_inference_mode, (held.node,), {}, None)
+    family.add_state_node(t, _exit_inference_mode, (held.node,))
     return Const(None)
 
 
