@@ -1,10 +1,12 @@
 """Going on from the midst of a frame: code objects that take the frame's state as arguments."""
 
+from dynacap.resume.builder import Step
 from dynacap.resume.call import bind, call_plain, make_generator
 from dynacap.resume.generator import generator_code
 from dynacap.resume.plain import plain_code
 from dynacap.resume.point import RETURN, Outcome, Point, Return, enter, entry_index
-from dynacap.resume.step import Step, step_code
+from dynacap.resume.step import step_code
+from dynacap.resume.throw import call_handling, throw_code
 
 __all__ = [
     "RETURN",
@@ -13,6 +15,7 @@ __all__ = [
     "Return",
     "Step",
     "bind",
+    "call_handling",
     "call_plain",
     "enter",
     "entry_index",
@@ -20,4 +23,5 @@ __all__ = [
     "make_generator",
     "plain_code",
     "step_code",
+    "throw_code",
 ]

@@ -76,14 +76,20 @@ class Layout:
         for slot in sorted(set(range(self.count)) - set(self.homes)):
             out.op("DELETE_FAST", slot)
 
-    def mark_cells(self, out: Assembler) -> None:
+    def mark_cells(self, out: Assembler, *after: str) -> None:
         """Write, and jump over, the MAKE_CELLs by which frames know that cells are made."""
         skipped = Assembler(out.constants)
         for cell in range(len(self.code.co_cellvars)):
             skipped.op("MAKE_CELL", self.homes[cell])
+        for op in after:
+            skipped.op(op)
         if skipped.here:
             out.jump("JUMP", skipped.here)
             out.raw(skipped.written)
+
+    def mark_frame(self, out: Assembler) -> None:
+        """Write, and jump over, also the RESUME after which a frame shows in tracebacks."""
+        self.mark_cells(out, "RESUME")
 
     def push(self, out: Assembler, place: int, kinds: Stack) -> None:
         """Write what pushes the item of one stack position."""

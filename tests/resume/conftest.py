@@ -6,12 +6,25 @@ import inspect
 import io
 import traceback
 from collections.abc import Callable
-from types import CellType, CodeType, FunctionType
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import pytest
 
-from dynacap.resume import RETURN, Point, bind, enter, plain_code, step_code
+from dynacap.opcodes import decode
+from dynacap.resume import (
+    RETURN,
+    Point,
+    Step,
+    bind,
+    call_handling,
+    enter,
+    plain_code,
+    step_code,
+    throw_code,
+)
+from dynacap.resume.layout import GENERATOR_FLAGS
 
 Program = Callable[[], object]
 Check = Callable[[Program], None]
@@ -27,6 +40,7 @@ class Splitter:
         self.left = budget
         self.steps = 0
         self.bound: dict[tuple[CodeType, int], FunctionType] = {}
+        self.first_at: dict[tuple[CodeType, Point], int] = {}
 
     def call(self, func: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function in pieces."""
@@ -36,6 +50,7 @@ class Splitter:
         values = values[len(cells) :]
         while self.left > 0:
             self.left -= 1
+            self.first_at.setdefault((code, point), self.steps)
             self.steps += 1
             step = step_code(code, point)
             number, values = self.function(func, step.code)(*cells, *values)
@@ -52,6 +67,134 @@ class Splitter:
         if key not in self.bound:
             self.bound[key] = bind(func, code)
         return self.bound[key]
+
+
+@dataclass
+class Suspended:
+    """A frame that is not running: its function, where it stands, and its values there."""
+
+    func: FunctionType
+    point: Point
+    cells: tuple[CellType, ...]
+    values: tuple[Any, ...]
+
+    def handled(self) -> BaseException | None:
+        """Return the exception that the frame is handling."""
+        if not self.point.excs:
+            return None
+        nulls = set(self.point.nulls)
+        below = sum(place not in nulls for place in range(self.point.excs[-1]))
+        found = self.values[len(self.point.bound) + below]
+        assert isinstance(found, BaseException)
+        return found
+
+
+class Chain(Splitter):
+    """Runs functions by single steps, each called function of the same file as a frame of its own.
+
+    No frame waits on the interpreter's stack for another: results and exceptions are handed on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(EVERYWHERE)
+        self.frames: list[Suspended] = []
+        self.deepest = 0
+
+    def call(self, func: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function in pieces."""
+        outer, self.frames = self.frames, []
+        try:
+            self.push(func, args, kwargs)
+            while True:
+                ended, result = self.advance()
+                if ended:
+                    return result
+        finally:
+            self.frames = outer
+
+    def push(self, func: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Add a frame at its start."""
+        code = func.__code__
+        point, values = enter(code, func.__closure__ or (), bind_arguments(func, args, kwargs))
+        count = len(code.co_cellvars) + len(code.co_freevars)
+        self.frames.append(Suspended(func, point, values[:count], values[count:]))
+        self.deepest = max(self.deepest, len(self.frames))
+
+    def advance(self) -> tuple[bool, Any]:
+        """Run one instruction; say whether the outermost frame has ended, and its result."""
+        frame = self.frames[-1]
+        if self.enters_call(frame):
+            return False, None
+        try:
+            ended, result = self.run(frame, step_code(frame.func.__code__, frame.point))
+        except BaseException as error:
+            return self.throw(error)
+        if not ended:
+            return False, None
+        self.frames.pop()
+        if not self.frames:
+            return True, result
+        self.frames[-1].values += (result,)
+        return False, None
+
+    def throw(self, error: BaseException) -> tuple[bool, Any]:
+        """Hand an exception out of the innermost frame to those that wait for it."""
+        while True:
+            left = self.frames.pop()
+            # The runner's own frames lie before those of the program.
+            trace = error.__traceback__
+            while trace and trace.tb_frame.f_code.co_filename != left.func.__code__.co_filename:
+                trace = trace.tb_next
+            error.__traceback__ = trace
+            if not self.frames:
+                raise error
+            frame = self.frames[-1]
+            frame.values += (error,)
+            # Comes back with the error itself where the frame has no handler for it.
+            with contextlib.suppress(type(error)):
+                return self.run(frame, throw_code(frame.func.__code__, frame.point))
+
+    def run(self, frame: Suspended, step: Step) -> tuple[bool, Any]:
+        """Run a step of a frame under the exception that those around it are handling."""
+        self.steps += 1
+        piece = self.function(frame.func, step.code)
+        values = (*frame.cells, *frame.values)
+        handled = next(filter(None, (each.handled() for each in self.frames[-2::-1])), None)
+        if handled is None or len(self.frames) == 1:
+            number, frame.values = piece(*values)
+        else:
+            number, frame.values = call_handling(handled, piece, values)
+        outcome = step.outcomes[number]
+        if outcome is RETURN:
+            return True, frame.values[0]
+        assert isinstance(outcome, Point)
+        frame.point = outcome
+        return False, None
+
+    def enters_call(self, frame: Suspended) -> bool:
+        """Add a frame if the next instruction calls a function of the same file."""
+        code, point = frame.func.__code__, frame.point
+        call = decode(code).instructions[point.index]
+        below = point.depth - (call.arg.argc + 2 if call.op == "CALL" else 0)
+        if call.op != "CALL" or below not in point.nulls:
+            return False
+        split = len(frame.values) - call.arg.argc - 1
+        called, *args = frame.values[split:]
+        if isinstance(called, MethodType):
+            called, args = called.__func__, [called.__self__, *args]
+        if (
+            not isinstance(called, FunctionType)
+            or called.__code__.co_flags & GENERATOR_FLAGS
+            or (called.__code__.co_filename != code.co_filename)
+        ):
+            return False
+        names = call.arg.kwnames
+        count = len(args) - len(names)
+        nulls = tuple(place for place in point.nulls if place < below)
+        after = Point(point.index + 1, below + 1, nulls, point.excs, point.bound)
+        frame.point, frame.values = after, frame.values[:split]
+        self.push(called, tuple(args[:count]), dict(zip(names, args[count:], strict=True)))
+        return True
 
 
 def bind_arguments(
@@ -120,12 +263,13 @@ def observed(program: Program, splitter: Splitter | None) -> object:
 
 
 def check_program(program: Program) -> None:
-    """Run a program whole, split everywhere, and whole from each step on; all must agree."""
+    """Run a program whole, split everywhere, and whole from each point on; all must agree."""
     expected = observed(program, None)
+    assert observed(program, Chain()) == expected
     splitter = Splitter(EVERYWHERE)
     assert observed(program, splitter) == expected
     assert splitter.steps > 0
-    for budget in range(splitter.steps):
+    for budget in splitter.first_at.values():
         assert observed(program, Splitter(budget)) == expected, f"whole after {budget} steps"
 
 

@@ -413,6 +413,61 @@ def called_in_handler():
         return repr(error)
 
 
+def handles_in_called():
+    print(sys.exc_info()[1])
+    try:
+        fail("in called")
+    except ValueError as error:
+        print(repr(error.__context__))
+    try:
+        raise
+    except (ValueError, KeyError) as error:
+        print("again", repr(error))
+        raise OSError("out of called")
+
+
+def program_exceptions_through_frames():
+    def third(k):
+        if k:
+            return third(k - 1)
+        return [1, fail("third")]
+
+    def second(k):
+        with Manager(k):
+            return max(1, third(k))
+
+    try:
+        second(1)
+    except ValueError as error:
+        print(traceback.format_exc())
+        try:
+            handles_in_called()
+        except OSError as other:
+            print(repr(other.__context__), other.__context__ is error, sys.exc_info()[1] is other)
+        print(sys.exc_info()[1] is error)
+        return third(2)
+
+
+def program_finally_through_frames():
+    def clean():
+        print("cleaning", sys.exc_info()[1])
+        return contextlib.nullcontext(3)
+
+    def body(fails):
+        try:
+            with Manager("body"):
+                return fail("body") if fails else 1
+        finally:
+            with clean() as x:
+                print(x)
+
+    for fails in (False, True):
+        try:
+            print(body(fails))
+        finally:
+            print(sys.exc_info()[1], type(clean()))
+
+
 def program_line_numbers():
     lines = [sys._getframe().f_lineno]
     try:
