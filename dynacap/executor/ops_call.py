@@ -10,9 +10,10 @@ from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import NULL, Known, Value
 from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import unpack
+from dynacap.values.data_model.attributes import make_super
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.function import FunctionValue
-from dynacap.values.object import CellValue, ObjectValue, SuperValue
+from dynacap.values.object import CellValue, ObjectValue
 from dynacap.values.torch_library.modules import resolve_module_call
 
 
@@ -87,8 +88,7 @@ def _implicit_super(m: Machine, f: Frame) -> Value:
     if cls is None or obj is None:
         return m.graph_break("super", "super() without its class or object")
     obj = m.force(obj)
-    is_class = type(obj) is Known and isinstance(obj.value, type)
-    return SuperValue(cls, obj, obj.value if is_class else obj.cls)  # type: ignore[attr-defined]
+    return make_super(cls, obj)
 
 
 @handles("MAKE_FUNCTION")

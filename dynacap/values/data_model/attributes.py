@@ -277,6 +277,17 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
     return None
 
 
+def make_super(start: Value, obj: Value) -> SuperValue:
+    """``super(start, obj)``: ``obj`` is an instance of ``start`` or a subclass of it.
+
+    A class may be either: ``super()`` in a metaclass's method has the class as its instance.
+    """
+    cls = start.known()
+    if type(obj) is Known and isinstance(obj.value, type) and issubclass(obj.value, cls):
+        return SuperValue(start, obj, obj.value)
+    return SuperValue(start, obj, obj.cls)
+
+
 def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:
     start = obj.start.known()
     mro = obj.obj_type.__mro__
@@ -285,7 +296,7 @@ def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:
         if name in base.__dict__:
             raw = base.__dict__[name]
             value = t.class_attribute(base, name)
-            is_class = type(obj.obj) is Known and isinstance(obj.obj.value, type)
+            is_class = type(obj.obj) is Known and obj.obj.value is obj.obj_type
             if is_class and not isinstance(raw, classmethod):
                 return bind(t, raw, value, None, obj.obj_type)
             return bind(t, raw, value, obj.obj, obj.obj_type)

@@ -10,9 +10,10 @@ from typing import Any
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, TupleValue
 from dynacap.values.data_model import call_special, call_value, get_attribute, truth
+from dynacap.values.data_model.attributes import make_super
 from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import handles, is_none, real_of_known
-from dynacap.values.object import ObjectValue, PropertyValue, SuperValue
+from dynacap.values.object import ObjectValue, PropertyValue
 from dynacap.values.tracer import Tracer
 
 _PROTOCOL_CHECK = type(typing.Protocol).__instancecheck__
@@ -126,8 +127,7 @@ def _type(t: Tracer, obj: Value, /, *rest: Value, **kwargs: Value) -> Value:
 def _super(t: Tracer, start: Value | None = None, obj: Value | None = None, /) -> Value:
     if start is None or obj is None:
         return t.graph_break("super", "super() without both a class and an object")
-    real = real_of_known(obj)
-    return SuperValue(start, obj, real if isinstance(real, type) else obj.cls)
+    return make_super(start, obj)
 
 
 @handles(callable)
