@@ -194,15 +194,15 @@ c_recursion_is_low(PyThreadState *tstate)
 #endif
 }
 
-/* Let `calls` more C calls nest; the caller has looked at the C stack itself. */
+/* Let so many evaluations more nest in C; the caller has looked at the C stack itself. */
 static inline void
-c_recursion_lend(PyThreadState *tstate, int calls)
+c_recursion_lend(PyThreadState *tstate, int evaluations)
 {
 #if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
-    tstate->c_recursion_remaining += calls;
+    tstate->c_recursion_remaining += 2 * evaluations; /* an evaluation counts as two C calls */
 #else
     (void)tstate;
-    (void)calls;
+    (void)evaluations;
 #endif
 }
 
