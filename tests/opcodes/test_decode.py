@@ -10,9 +10,10 @@ from types import CodeType, ModuleType
 import pytest
 
 from dynacap.opcodes import Code, decode
-from dynacap.opcodes.canonical import effect
+from dynacap.opcodes.canonical import OPS, effect
 from dynacap.opcodes.verify import verify
 from dynacap.opcodes.versions import version
+from dynacap.opcodes.versions.protocol import Context
 
 MODULES = (
     "argparse", "ast", "asyncio.base_events", "contextlib", "ctypes", "dataclasses", "datetime",
@@ -127,6 +128,24 @@ def test_handlers_are_those_of_the_exception_table(codes: list[CodeType]) -> Non
 def ops(code: Code) -> list[tuple[str, object]]:
     """Return the pairs of name and operand."""
     return [(each.op, each.arg) for each in code.instructions]
+
+
+def test_every_opcode_has_a_meaning() -> None:
+    """Each opcode of this Python is skipped, a prefix, or decoded to a canonical name."""
+
+    def sample(a):  # type: ignore[no-untyped-def]
+        return lambda: a.b
+
+    here = version()
+    inner = sample.__code__.co_consts[1]
+    context = Context(sample.__code__.replace(co_names=inner.co_names))
+    missing = {
+        name
+        for name, op in here.opcodes.items()
+        if op not in here.skipped | here.prefixes
+        and not {piece for piece, _ in here.rules[op](0, context)} <= OPS.keys()
+    }
+    assert not missing
 
 
 def test_calls_fold_keyword_names() -> None:

@@ -8,6 +8,15 @@ from dynacap.errors import UnsupportedPython
 from dynacap.opcodes.versions.protocol import Version
 
 
+def is_known() -> bool:
+    """Whether the running Python's bytecode is described here."""
+    try:
+        version()
+    except UnsupportedPython:
+        return False
+    return True
+
+
 @cache
 def version(major: int = sys.version_info[0], minor: int = sys.version_info[1]) -> Version:
     """Return the description of one Python's bytecode, by default that of the running one."""
