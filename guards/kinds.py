@@ -217,7 +217,7 @@ class DictKeys(SourceGuard):
 
 
 def _shown_keys(keys: Sequence[object], limit: int = 12) -> str:
-    shown = [repr(key) if isinstance(key, (ConstKey, Ref)) else show(key) for key in keys[:limit]]
+    shown = [repr(key) if type(key) in (ConstKey, Ref) else show(key) for key in keys[:limit]]
     rest = len(keys) - limit
     return "[" + ", ".join(shown) + (f", and {rest} more]" if rest > 0 else "]")
 
