@@ -34,6 +34,10 @@ class Layout:
             raise ResumeError(
                 f"{code.co_qualname}: the body of a class or module keeps a namespace"
             )
+        possible = set(range(code.co_nlocals)) - set(argument_cells(code).values())
+        if point.bound != tuple(sorted(possible.intersection(point.bound))):
+            # A value in the slot of a cell would crash the interpreter.
+            raise ResumeError(f"{code.co_qualname}: {point} binds what is no local of its own")
         self.code = code
         self.point = point
         self.cells = len(code.co_cellvars) + len(code.co_freevars)

@@ -131,6 +131,22 @@ def test_a_point_that_does_not_fit_is_refused() -> None:
             plain_code(code, point)
 
 
+@pytest.mark.parametrize("bound", [(0, 1), (2, 1), (1, 1), (1, 9)])
+def test_wrong_locals_are_refused(bound: tuple[int, ...]) -> None:
+    """The first is the slot of a cell; then out of order, twice, and no local at all."""
+
+    def sample(a: int, b: int, c: int) -> Callable[[], int]:
+        return lambda: a + b + c if b else a
+
+    def other(a: int, b: int, c: int) -> Callable[[], int]:
+        c = b
+        return lambda: a + c * 0
+
+    for code in (sample.__code__, other.__code__):
+        with pytest.raises(ResumeError, match="no local of its own"):
+            plain_code(code, Point(len(decode(code)) - 1, 1, bound=bound))
+
+
 def test_class_bodies_are_refused() -> None:
     code = compile("class A:\n    x = 1\n", "<sample>", "exec").co_consts[0]
     with pytest.raises(ResumeError, match="namespace"):
