@@ -15,7 +15,7 @@ from typing import Any
 from dynacap import log, totals
 from dynacap.backends import eager
 from dynacap.backends.registry import Backend
-from dynacap.capture import Region, capture
+from dynacap.capture import RAISED, Region, capture
 from dynacap.config import config
 from dynacap.codegen.runtime import call_flat
 from dynacap.convert import Built, build_entry
@@ -143,6 +143,7 @@ class Place:
         started = time.perf_counter()
         try:
             region, built = self._capture(flat)
+            self._store(region, built, flat, started)
         except (Unsupported, SkipFrame, UnsupportedPython) as refusal:
             if isinstance(refusal, Unsupported):
                 raise
@@ -155,13 +156,12 @@ class Place:
             raise
         except Exception as error:
             return self._internal(error, started)
-        self._store(region, built, flat, time.perf_counter() - started)
         return built
 
     def _capture(self, flat: tuple[Any, ...]) -> tuple[Region, Built]:
         options = self.session.options
         region = capture(self.sites, flat)
-        if options.fullgraph and region.reason is not None:
+        if options.fullgraph and region.reason is not None and region.reason.reason != RAISED:
             raise Unsupported.from_break(region.reason)
         built = build_entry(region, options.backend, self.sites, self._flat_sources(flat))
         if built.graph is None and region.result is not None:
@@ -173,7 +173,7 @@ class Place:
         return [Local(index, f"arg{index}") for index in range(len(flat))]
 
     def _store(
-        self, region: Region, built: Built, flat: tuple[Any, ...], seconds: float
+        self, region: Region, built: Built, flat: tuple[Any, ...], started: float
     ) -> None:
         guards = region.machine.guards
         checker = make_checker(guards, built.slots)
@@ -182,16 +182,20 @@ class Place:
             raise SkipFrame("guards-do-not-hold", f"right after capture: {failure}")
         self.table.add(checker, built.fn)
         self.compiled += 1
-        skipped = "no tensor operations" if isinstance(built.fn, _PlainEntry) else None
-        totals.add_capture(built.op_count, region.reason, self.compiled > 1, skipped)
-        self._log(region, guards)
+        plain = isinstance(built.fn, _PlainEntry) and self.sites is None
+        skipped = "no tensor operations" if plain else None
+        reason = region.reason
+        if reason is not None and reason.reason == RAISED:
+            reason = None  # the program raises: not a break of the graph
+        totals.add_capture(built.op_count, reason, self.compiled > 1, skipped)
+        self._log(reason, guards)
+        seconds = time.perf_counter() - started
         self.session.captures.append(
-            Capture(self.name, built, tuple(guards), region.reason, seconds, skipped)
+            Capture(self.name, built, tuple(guards), reason, seconds, skipped)
         )
 
-    def _log(self, region: Region, guards: Any) -> None:
-        if region.reason is not None and _breaks_log.enabled:
-            reason = region.reason
+    def _log(self, reason: GraphBreak | None, guards: Any) -> None:
+        if reason is not None and _breaks_log.enabled:
             _breaks_log.emit(
                 str(reason), reason=reason.reason, detail=reason.detail, hint=reason.hint,
                 stack=[str(frame) for frame in reason.stack],

@@ -19,6 +19,7 @@ from dynacap.values.object import ExceptionValue
 from dynacap.values.tensor.family import TensorFamily
 
 MAX_ATTEMPTS = 8
+RAISED = "exception"  # the reason where the traced program raises
 
 
 @dataclass
@@ -81,4 +82,4 @@ def _raised_at(machine: Machine, raised: UserRaise) -> tuple[int, GraphBreak]:
         machine.steps
     )
     stack = machine.user_stack()
-    return steps - 1, GraphBreak("exception", f"{exc.describe()} is raised", stack=stack)
+    return steps - 1, GraphBreak(RAISED, f"{exc.describe()} is raised", stack=stack)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynacap.guards.source import Source
-from dynacap.values.base import DELETED, Sentinel, Value
+from dynacap.values.base import DELETED, Lazy, Sentinel, Value
 from dynacap.values.container import DictValue, Stored
 
 
@@ -41,7 +41,7 @@ class ExceptionValue(ObjectValue):
         self.raised_at = -1  # the step of the chain at which it was first raised
 
     def describe(self) -> str:
-        return f"{self.type_.__name__}({', '.join(a.describe() for a in self.args)})"
+        return f"{self.type_.__name__}({', '.join(map(_describe, self.args))})"
 
 
 class CellValue(Value):
@@ -94,6 +94,10 @@ class PropertyValue(Value):
     @property
     def cls(self) -> type:
         return self.type_
+
+
+def _describe(value: Value) -> str:
+    return type(value.real).__name__ if type(value) is Lazy else value.describe()
 
 
 CellType = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]

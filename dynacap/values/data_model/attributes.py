@@ -264,8 +264,7 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
     meta_raw = t.lookup(meta, name)
     if meta_raw is not MISSING and _is_data_descriptor(t, meta_raw):
         if name in _TYPE_FIELDS or type(meta_raw) in _C_FIELDS:
-            source = Attr(obj.source, name) if obj.source is not None else None
-            return t.wrap(meta_raw.__get__(cls), source)
+            return _type_field(t, obj, meta_raw, name)
         return bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
     raw = t.lookup(cls, name)
     if raw is not MISSING:
@@ -286,6 +285,14 @@ def make_super(start: Value, obj: Value) -> SuperValue:
     if type(obj) is Known and isinstance(obj.value, type) and issubclass(obj.value, cls):
         return SuperValue(start, obj, obj.value)
     return SuperValue(start, obj, obj.cls)
+
+
+def _type_field(t: Tracer, obj: Known, raw: Any, name: str) -> Value | None:
+    try:
+        held = raw.__get__(obj.value)
+    except AttributeError:  # a class that is not abstract has no __abstractmethods__
+        return None
+    return t.wrap(held, Attr(obj.source, name) if obj.source is not None else None)
 
 
 def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:

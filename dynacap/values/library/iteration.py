@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import functools
 from typing import Any
 
@@ -60,8 +61,11 @@ def _next(t: Tracer, iterator: Value) -> Value:
     if isinstance(iterator, IteratorValue):
         found = iterator.next(t)
         return raise_with(StopIteration) if found is None else found
-    if t.lookup(iterator.cls, "__next__") is MISSING:
+    raw = t.lookup(iterator.cls, "__next__")
+    if raw is MISSING:
         t.raise_error(TypeError, f"{iterator.cls.__name__!r} object is not an iterator")
+    if isinstance(raw, types.WrapperDescriptorType):
+        t.graph_break("outside-iterator", f"a {iterator.cls.__name__} made elsewhere is advanced")
     return call_special(t, iterator, "__next__", [])
 
 
