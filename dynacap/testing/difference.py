@@ -55,6 +55,7 @@ def differences(
 def branch_differences(
     expected: Branch, found: Branch, path: str, tolerance: Tolerance
 ) -> Iterator[str]:
+    """The differences of two branches: their kinds, then part by part."""
     if expected.kind != found.kind:
         yield f"{path}: eager {show(expected)}, compiled {show(found)}"
         return
@@ -69,6 +70,7 @@ def branch_differences(
 
 
 def leaf_difference(expected: Any, found: Any, path: str, tolerance: Tolerance) -> Iterator[str]:
+    """How two plain values differ, in type or in value; nothing if they are equal."""
     if type(expected) is not type(found):
         yield f"{path}: eager {short(expected)} ({type(expected).__name__}), " + (
             f"compiled {short(found)} ({type(found).__name__})"
@@ -85,6 +87,7 @@ def leaf_difference(expected: Any, found: Any, path: str, tolerance: Tolerance) 
 def tensor_difference(
     expected: torch.Tensor, found: torch.Tensor, path: str, tolerance: Tolerance
 ) -> Iterator[str]:
+    """Where the numbers of two tensors differ by more than the tolerance."""
     if expected.shape != found.shape or expected.dtype != found.dtype:
         return  # said already, by the facts beside the numbers
     relative, absolute = tolerance.for_dtype(expected.dtype)
@@ -103,6 +106,7 @@ def tensor_difference(
 
 
 def arrays_equal(expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays hold the same numbers, as far as floats allow."""
     if expected.shape != found.shape or expected.dtype != found.dtype:
         return True  # said already
     if expected.dtype.kind in "fc":
@@ -111,6 +115,7 @@ def arrays_equal(expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) ->
 
 
 def scalars_equal(expected: Any, found: Any) -> bool:
+    """Equality that tells signed zeros apart and takes NaN as equal to itself."""
     if isinstance(expected, float):
         same_sign = math.copysign(1.0, expected) == math.copysign(1.0, found)
         if math.isnan(expected) or math.isnan(found):
@@ -134,5 +139,6 @@ def show(node: Node) -> str:
 
 
 def short(value: object) -> str:
+    """The repr of a value, cut to a line."""
     text = repr(value)
     return text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."

@@ -81,6 +81,7 @@ def observe(
 def observe_call(
     scenario: Scenario, target: AnyFunction, made: Call, index: int
 ) -> tuple[Branch, Any]:
+    """Make one call; describe all that it did, and give its result."""
     printed, raised, result = io.StringIO(), None, None
     with contextlib.redirect_stdout(printed):
         try:
@@ -106,6 +107,7 @@ def observe_call(
 
 
 def describe_after(after: Callable[[int, Any], Any], index: int, result: Any) -> Node:
+    """What the scenario looks at after a call, or the exception from looking."""
     taken = Snapshot()
     try:
         value = after(index, result)

@@ -141,10 +141,12 @@ ATOMS = (
 
 
 def type_name(value: object) -> str:
+    """What a type is called in a description."""
     return type(value).__qualname__
 
 
 def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
+    """A tensor: its facts, its numbers, and whose memory it shares."""
     taken.tensors.append((path, value))
     facts: dict[str, Node] = {
         "dtype": Leaf(str(value.dtype)),
@@ -167,6 +169,7 @@ def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
 
 
 def strided_facts(taken: Snapshot, value: torch.Tensor, path: str) -> dict[str, Node]:
+    """What only a tensor with data of its own can tell."""
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         raw = value.detach()
         memory = taken.memory_of(raw.untyped_storage().data_ptr(), path)
@@ -182,6 +185,7 @@ def strided_facts(taken: Snapshot, value: torch.Tensor, path: str) -> dict[str, 
 
 
 def array(taken: Snapshot, value: np.ndarray[Any, Any], path: str) -> Node:
+    """A NumPy array, as a tensor is described."""
     owner: object = value
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
@@ -203,14 +207,17 @@ def array(taken: Snapshot, value: np.ndarray[Any, Any], path: str) -> Node:
 
 
 def array_scalar(taken: Snapshot, value: np.generic, path: str) -> Node:
+    """A NumPy scalar by its Python value."""
     return Branch(type_name(value), {"value": Leaf(value.item())})
 
 
 def numbered(values: Iterable[object]) -> Iterator[tuple[str, object]]:
+    """Items labelled as subscripts."""
     return ((f"[{index}]", value) for index, value in enumerate(values))
 
 
 def sequence(taken: Snapshot, value: Iterable[object], path: str) -> Node:
+    """A sequence: its items in order, whatever its own `__iter__` would say."""
     items = value
     if isinstance(value, (list, tuple, collections.deque)):
         # A subclass may have an __iter__ of its own, which is the program's business.
@@ -221,15 +228,18 @@ def sequence(taken: Snapshot, value: Iterable[object], path: str) -> Node:
 
 
 def type_base(value: object) -> Any:
+    """The built-in sequence type that a value is an instance of."""
     return next(base for base in (list, tuple, collections.deque) if isinstance(value, base))
 
 
 def unordered(taken: Snapshot, value: Iterable[object], path: str) -> Node:
+    """A set, in an order that does not depend on hashes."""
     inside = sorted(value, key=lambda item: (type_name(item), without_addresses(repr(item))))
     return with_attributes(taken, value, path, taken.parts(numbered(inside), path))
 
 
 def mapping(taken: Snapshot, value: dict[Any, Any], path: str) -> Node:
+    """A dict: its keys in order, and what each holds."""
     pairs = list(dict.items(value))
     keys = Branch("keys", taken.parts(numbered(key for key, _ in pairs), path + ".keys"))
     named = ((f"[{key_text(key)}]", item) for key, item in pairs)
@@ -237,6 +247,7 @@ def mapping(taken: Snapshot, value: dict[Any, Any], path: str) -> Node:
 
 
 def key_text(key: object) -> str:
+    """A dict's key in a label."""
     return without_addresses(repr(key)) if isinstance(key, ATOMS) else f"<{type_name(key)}>"
 
 
@@ -265,6 +276,7 @@ def attributes(value: object) -> list[tuple[str, object]]:
 
 
 def exception(taken: Snapshot, value: BaseException, path: str) -> Node:
+    """An exception: its text, arguments, cause, context and attributes."""
     parts = {
         "text": Leaf(without_addresses(str(value))),
         "suppress_context": Leaf(value.__suppress_context__),
@@ -278,6 +290,7 @@ def exception(taken: Snapshot, value: BaseException, path: str) -> Node:
 
 
 def function(taken: Snapshot, value: types.FunctionType, path: str) -> Node:
+    """A Python function: what it closes over, its defaults and attributes."""
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
     inside: list[tuple[str, object]] = [(f".<{name}>", cell) for name, cell in cells]
     inside += [(".__defaults__", value.__defaults__), (".__kwdefaults__", value.__kwdefaults__)]
@@ -286,6 +299,7 @@ def function(taken: Snapshot, value: types.FunctionType, path: str) -> Node:
 
 
 def cell(taken: Snapshot, value: types.CellType, path: str) -> Node:
+    """A closure cell and what it holds."""
     try:
         return Branch("cell", taken.parts([("", value.cell_contents)], path))
     except ValueError:
@@ -293,16 +307,19 @@ def cell(taken: Snapshot, value: types.CellType, path: str) -> Node:
 
 
 def method(taken: Snapshot, value: types.MethodType, path: str) -> Node:
+    """A bound method: the object and the function."""
     inside = [(".__self__", value.__self__), (".__func__", value.__func__)]
     return Branch("method", taken.parts(inside, path))
 
 
 def named(taken: Snapshot, value: Any, path: str) -> Node:
+    """A function, class or module by its name."""
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", "?")
     return Leaf(f"{type_name(value)} {name}")
 
 
 def generator(taken: Snapshot, value: types.GeneratorType[Any, Any, Any], path: str) -> Node:
+    """A generator, without moving it."""
     return Branch("generator", {"name": Leaf(value.__name__), "over": Leaf(value.gi_frame is None)})
 
 
@@ -312,6 +329,7 @@ def iterator(taken: Snapshot, value: Any, path: str) -> Node:
 
 
 def module(taken: Snapshot, value: torch.nn.Module, path: str) -> Node:
+    """An nn.Module by its attributes; hooks without their ids, which count up for ever."""
     inside = [
         (
             name,
@@ -323,6 +341,7 @@ def module(taken: Snapshot, value: torch.nn.Module, path: str) -> Node:
 
 
 def instance(taken: Snapshot, value: object, path: str) -> Node:
+    """Any other object by its attributes."""
     return Branch(type_name(value), taken.parts(attributes(value), path))
 
 
