@@ -79,7 +79,7 @@ class Driver:
         finally:
             self.hook.exit(token)
         outcome = step.outcomes[k]
-        return (None if outcome is RETURN else outcome), result  # type: ignore[return-value]
+        return (None if outcome is RETURN else outcome), result
 
     def _offer(self, function: FunctionType) -> Any:
         """The hook's question: what runs in place of a frame of this function."""

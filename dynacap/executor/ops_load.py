@@ -171,7 +171,7 @@ def import_name(m: Machine, f: Frame, i: Instruction) -> None:
 
 def _package(m: Machine, f: Frame) -> str | None:
     found = f.globals.get(m, "__package__")
-    return None if found is None else found.constant()  # type: ignore[no-any-return]
+    return None if found is None else found.constant()
 
 
 @handles("IMPORT_FROM")

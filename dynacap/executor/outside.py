@@ -298,7 +298,7 @@ class Outside(State):
     def _read_cell(self, cell: CellValue) -> Value:
         name = cell.source.name() if cell.source is not None else "cell"
         try:
-            content = cell.real.cell_contents  # type: ignore[union-attr]
+            content = cell.real.cell_contents
         except ValueError:
             self.graph_break("empty-cell", f"the closure variable {name} is not set")
         return self.wrap(content, CellContents(cell.source, name) if cell.source else None)

@@ -64,9 +64,10 @@ def iterator_at(over: Iterable[Any], index: int) -> Iterator[Any]:
 
 def reversed_at(over: list[Any], index: int) -> Iterator[Any]:
     """A list's reverse iterator, moved to a position."""
-    iterator = reversed(over)
-    iterator.__setstate__(index)  # type: ignore[attr-defined]
-    return iterator
+    iterator: Any = reversed(over)
+    iterator.__setstate__(index)
+    made: Iterator[Any] = iterator
+    return made
 
 
 def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
@@ -115,7 +116,7 @@ class ListIterator(IteratorValue):
     """Walks a list as it is at each step, as CPython does; ``step`` -1 for ``reversed``."""
 
     __slots__ = ("index", "over")
-    type_ = type(iter([]))
+    type_: type = type(iter([]))
 
     def __init__(self, over: ListValue) -> None:
         super().__init__()
@@ -139,7 +140,7 @@ class ReversedListIterator(IteratorValue):
     """``reversed(list)``."""
 
     __slots__ = ("index", "over")
-    type_ = type(reversed([]))
+    type_: type = type(reversed([]))
 
     def __init__(self, over: ListValue) -> None:
         super().__init__()
@@ -304,7 +305,7 @@ class SetIterator(IteratorValue):
     """Walks a set in the order that CPython would, which ``order`` gives."""
 
     __slots__ = ("index", "order", "over")
-    type_ = type(iter(set()))
+    type_: type = type(iter(set()))
 
     def __init__(self, over: SetValue, order: list[Value]) -> None:
         super().__init__()
@@ -335,7 +336,7 @@ class DequeIterator(ListIterator):
     """Walks a deque; a change of length meanwhile is an error."""
 
     __slots__ = ("length",)
-    type_ = type(iter(deque()))
+    type_: type = type(iter(deque()))
 
     def __init__(self, over: ListValue) -> None:
         super().__init__(over)

@@ -390,7 +390,7 @@ class TeeIterator(IteratorValue):
     """One branch of ``itertools.tee``: all branches share ``seen`` and the origin."""
 
     __slots__ = ("index", "origin", "seen")
-    type_ = type(itertools.tee(())[0])
+    type_: type = type(itertools.tee(())[0])
     final = False
 
     def __init__(self, origin: Value, seen: list[Value]) -> None:

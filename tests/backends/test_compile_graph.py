@@ -144,5 +144,5 @@ def test_names_of_backends() -> None:
             return graph_module.forward
 
     assert backend_name(eager) == "eager"
-    assert backend_name(functools.partial(failing, 1)) == "failing"
+    assert backend_name(functools.partial(failing, 1)) == "failing"  # type: ignore[arg-type]
     assert backend_name(Backend()) == "Backend"

@@ -34,7 +34,7 @@ def compiled(function: Any) -> Any:
 
 def test_dropped_model_is_freed() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
-    seen = [weakref.ref(model), weakref.ref(model[0].weight)]
+    seen: list[weakref.ref[Any]] = [weakref.ref(model), weakref.ref(model[0].weight)]
     target = compiled(model)
     target(torch.ones(2, 3))
     target(torch.ones(4, 3))

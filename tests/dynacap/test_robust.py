@@ -178,7 +178,7 @@ def test_exception_in_the_compiled_graph_leaves_unchanged() -> None:
 
 
 def test_keyboard_interrupt_during_capture() -> None:
-    interrupted = []
+    interrupted: list[bool] = []
 
     def backend(gm: Any, example_inputs: Any) -> Any:
         if not interrupted:
@@ -299,7 +299,7 @@ def test_compiled_module_stays_what_it_was() -> None:
     assert target.note is net.note
     target.train(False)
     assert not target.layer.training
-    target.extra = 5
+    target.extra = 5  # type: ignore[assignment]
     assert target.extra == 5
 
 

@@ -145,7 +145,7 @@ def test_operators_with_constants_and_nodes(function: Any) -> None:
     unary = function in (
         operator.neg, operator.pos, operator.invert, operator.not_, operator.truth, abs, str
     )  # fmt: skip
-    argument_lists: list[Any] = ["x"], [-3], [3]
+    argument_lists: tuple[list[Any], ...] = ["x"], [-3], [3]
     if not unary:
         small = 2 if function in (operator.lshift, operator.rshift) else -2
         argument_lists = ["x", "y"], ["x", small], [-5, "y"], [7, 2]

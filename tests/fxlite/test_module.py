@@ -132,7 +132,10 @@ def test_values_are_dropped_after_their_last_use() -> None:
 
 def test_function_outlives_module_and_graph_but_holds_neither() -> None:
     module = GraphModule({"w.scale": 3}, scale_graph())
-    dead = [weakref.ref(module), weakref.ref(module.graph.placeholders[0])]
+    dead: list[weakref.ref[Any]] = [
+        weakref.ref(module),
+        weakref.ref(module.graph.placeholders[0]),
+    ]
     function = module.forward
     del module
     gc.collect()

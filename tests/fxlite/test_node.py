@@ -64,7 +64,8 @@ def test_assigning_args_moves_the_users() -> None:
     node.update_arg(1, a)
     node.update_kwarg("alpha", 2)
     node.insert_arg(0, "first")
-    assert node.args == ("first", b, a)
+    args: object = node.args  # of another shape than mypy remembers
+    assert args == ("first", b, a)
     assert node.kwargs == {"alpha": 2}
     assert list(a.users) == [node]
 

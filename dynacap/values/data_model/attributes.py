@@ -179,7 +179,7 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
         return t.class_value(obj.cls)
     tensor_field = t.tensors.read_field(t, raw, obj)
     if tensor_field is not None:
-        return tensor_field  # type: ignore[no-any-return]
+        return tensor_field
     if isinstance(obj, ObjectValue) and raw.__name__ in obj.slots:
         held = obj.slots[raw.__name__]
         return None if held is DELETED else held  # type: ignore[return-value]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def get_item(t: Tracer, obj: Value, key: Value) -> Value:
     """``obj[key]``."""
     if t.tensors.owns(obj):
-        return t.tensors.get_item(t, obj, key)  # type: ignore[no-any-return]
+        return t.tensors.get_item(t, obj, key)
     if type(obj) is Known and isinstance(obj.value, type):
         return _class_item(t, obj, key)
     if t.lookup(obj.cls, "__getitem__") is MISSING:
@@ -78,7 +78,7 @@ def iterate(t: Tracer, obj: Value) -> Value:
     if isinstance(obj, (IteratorValue, GeneratorValue)):
         return obj
     if t.tensors.owns(obj):
-        return t.tensors.iterate(t, obj)  # type: ignore[no-any-return]
+        return t.tensors.iterate(t, obj)
     if t.lookup(obj.cls, "__iter__") is not MISSING:
         found = call_special(t, obj, "__iter__", [])
         if t.lookup(found.cls, "__next__") is MISSING:

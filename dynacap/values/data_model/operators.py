@@ -172,7 +172,7 @@ def truth(t: Tracer, value: Value) -> bool:
     if type(value) is Const:
         return bool(value.value)
     if t.tensors.owns(value):
-        return t.tensors.truth(t, value)  # type: ignore[no-any-return]
+        return t.tensors.truth(t, value)
     if t.lookup(value.cls, "__bool__") is not MISSING:
         result = call_special(t, value, "__bool__", [])
         if result.cls is not bool:

@@ -151,6 +151,6 @@ def _position(t: Tracer, self: ListValue, key: Value) -> int:
     return position(t, self, key, "sequence", "deque index out of range")
 
 
-@handles(deque.maxlen)  # type: ignore[attr-defined]
+@handles(deque.maxlen)
 def _maxlen(t: Tracer, self: ListValue, /) -> Value:
     return Const(self.maxlen)

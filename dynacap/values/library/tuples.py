@@ -6,13 +6,14 @@ from collections import namedtuple
 from typing import Any
 
 from dynacap.values.base import Const, Value, constant_or
+from dynacap.values.build import build_known, builds
 from dynacap.values.container import TupleValue
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, is_none
 from dynacap.values.natives import native
 from dynacap.values.tracer import Tracer
 
-_FIELD_GETTER: Any = type(namedtuple("_Pair", "left right").left)  # type: ignore[misc]
+_FIELD_GETTER: Any = type(vars(namedtuple("_Pair", "left right"))["left"])
 
 
 @handles(tuple.__new__)
@@ -30,6 +31,9 @@ def _getnewargs(t: Tracer, self: TupleValue, /) -> Value:
     return TupleValue([TupleValue(list(self.items))])
 
 
+builds(_FIELD_GETTER)(build_known)
+
+
 @native(_FIELD_GETTER.__get__)
 def _read_field(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """A field of a named tuple is an index into it."""
@@ -38,8 +42,7 @@ def _read_field(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value
         return descriptor
     if not isinstance(obj, TupleValue):
         return t.graph_break("foreign-storage", f"{obj.describe()} has a named tuple's field")
-    getter = constant_or(descriptor, None)
-    index = getter.__reduce__()[1][0]
+    index = descriptor.known().__reduce__()[1][0]
     return t.force_item(obj.items, index)
 
 
