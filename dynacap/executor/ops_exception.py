@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import types
-
 from dynacap.executor.exceptions import push_handled
 from dynacap.executor.frame import Frame, PreviousException
 from dynacap.executor.machine import Machine
@@ -13,7 +11,7 @@ from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import find_special
 from dynacap.values.data_model.attributes import bind
-from dynacap.values.object import ExceptionValue
+from dynacap.values.object import ExceptionValue, TracebackValue
 
 
 @handles("RAISE_VARARGS")
@@ -67,6 +65,9 @@ def pop_except(m: Machine, f: Frame, i: Instruction) -> None:
     previous = f.stack.pop()
     assert isinstance(previous, PreviousException)
     m.handled = previous.exc
+    # Cleanup code pops a copy; what it copied stays on the stack and is no more than a value.
+    left = previous.exc or Const(None)
+    f.stack[:] = [left if item is previous else item for item in f.stack]
 
 
 @handles("CHECK_EXC_MATCH")
@@ -110,20 +111,6 @@ def _bound(m: Machine, manager: Value, name: str) -> Value:
     found = bind(m, raw, m.class_attribute(manager.cls, name), manager, manager.cls)
     assert found is not None
     return found
-
-
-class TracebackValue(Value):
-    """The traceback of a symbolic exception: only handed on, never looked into."""
-
-    __slots__ = ("exc",)
-
-    def __init__(self, exc: Value) -> None:
-        self.source = None
-        self.exc = exc
-
-    @property
-    def cls(self) -> type:
-        return types.TracebackType
 
 
 @handles("WITH_EXCEPT_START")
