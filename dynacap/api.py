@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dynacap import log, marks, totals
+from dynacap import log, marks, polyfills as _polyfills, totals
 from dynacap.backends import lookup_backend
 from dynacap.cache import Options, Session
 from dynacap.compiled_module import compile_module, original

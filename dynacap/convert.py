@@ -53,11 +53,8 @@ def build_entry(
     """Generate the function of a region and compile its graph."""
     machine = region.machine
     emitter = Emitter(machine)
-    result = _result(emitter, region)
-    body = emitter.lines
-    emitter.lines = []
     replay(emitter, machine.touched)
-    emitter.lines = body + emitter.lines
+    result = _result(emitter, region)  # after the effects: iterators start on what is there now
     graph, inputs = _finish_graph(machine, list(emitter.outputs))
     compiled, seconds = None, 0.0
     if graph is not None:

@@ -155,6 +155,8 @@ def _is_literal(value: Any) -> bool:
 
 
 def _const(e: Emitter, value: Const) -> str:
+    if type(value.value) is range:
+        return e.let("range_", repr(value.value))
     return e.constant(value.value, type(value.value).__name__.lower())
 
 
@@ -310,6 +312,8 @@ def _function(e: Emitter, value: FunctionValue) -> str:
         f" {e.expr(value.kwdefaults) if value.kwdefaults is not None else None})",
     )
     e.built(value, name)
+    for field, held in value.fields.items():
+        e.line(f"{name}.__{field}__ = {e.expr(held)}")
     if value.annotations is not None:
         e.line(f"{name}.__annotations__ = {_annotations(e, value.annotations)}")
     if value.attrs is not None and value.attrs.fresh:

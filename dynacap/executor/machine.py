@@ -15,7 +15,7 @@ from dynacap.errors import GraphBreak, UserFrame
 from dynacap.executor.exceptions import set_context, unwind
 from dynacap.executor.frame import RETURN, Frame
 from dynacap.executor.generators import is_suspendable, make_generator, resume_generator
-from dynacap.executor.inline import Kwargs, make_frame
+from dynacap.executor.inline import Kwargs, guard_code, make_frame
 from dynacap.executor.library_calls import library_call
 from dynacap.executor.outside import Outside
 from dynacap.executor.registry import HANDLERS
@@ -23,6 +23,7 @@ from dynacap.values.base import UserRaise, Value
 from dynacap.values.data_model import find_attribute, get_item, unpack
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.function import FunctionValue, GeneratorValue
+from dynacap.values.natives import find_native_code
 from dynacap.values.object import ExceptionValue
 from dynacap.values.tensor_protocol import TensorFamily
 
@@ -150,6 +151,10 @@ class Machine(Outside):
         """The result of a Python function that is not inlined: a torch operation, a handler."""
         if fn.real is None:
             return None
+        by_code = find_native_code(fn.code)
+        if by_code is not None:
+            guard_code(self, fn)
+            return by_code(self, fn, args, kwargs)
         return library_call(self, fn.real, args, kwargs)
 
     def resume_generator(

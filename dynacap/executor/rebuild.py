@@ -6,10 +6,10 @@ from dynacap.codegen import runtime
 from dynacap.codegen.emit import Emitter, rebuilds
 from dynacap.executor.chain import frame_state
 from dynacap.executor.frame import Frame
-from dynacap.executor.ops_exception import TracebackValue
 from dynacap.resume import generator_code, make_generator
 from dynacap.values.base import Value
 from dynacap.values.function import GeneratorValue
+from dynacap.values.object import TracebackValue
 
 
 @rebuilds(GeneratorValue)

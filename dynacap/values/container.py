@@ -151,6 +151,7 @@ class DictValue(Stored):
         if present is None and self.real is not None:
             present = self.get(t, key)
         if present is None or present is DELETED:
+            self.dirty.pop(key, None)  # replayed in the order of what is fresh
             self.fresh[key] = None
             self.keyvals[key] = keyval
         self.over[key] = value

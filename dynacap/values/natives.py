@@ -7,18 +7,22 @@ a callable to a Python function that means the same and is inlined instead.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dynacap.values.base import Value
 
 if TYPE_CHECKING:
+    from dynacap.values.function import FunctionValue
     from dynacap.values.tracer import Tracer
 
 Native = Callable[["Tracer", list[Value], dict[str, Value]], Value]
 Setter = Callable[["Tracer", Value, Value], None]
+CodeNative = Callable[["Tracer", "FunctionValue", list[Value], dict[str, Value]], Value]
 
 _NATIVES: dict[int, tuple[Any, Native]] = {}
+_BY_CODE: dict[int, tuple[types.CodeType, CodeNative]] = {}
 _SETTERS: dict[int, tuple[Any, Setter]] = {}
 _PURE: dict[int, Any] = {}
 _POLYFILLS: dict[int, tuple[Any, Callable[..., Any]]] = {}
@@ -40,6 +44,24 @@ def native(*targets: Any) -> Callable[[Native], Native]:
 def find_native(target: Any) -> Native | None:
     """The handler of a callable, or None."""
     found = _NATIVES.get(id(target))
+    return found[1] if found is not None else None
+
+
+def native_code(code: types.CodeType) -> Callable[[CodeNative], CodeNative]:
+    """Register a handler for all functions that share a code object: ``(t, function, args,
+    kwargs)``; for wrappers that a decorator of the library makes.
+    """
+
+    def register(handler: CodeNative) -> CodeNative:
+        _BY_CODE[id(code)] = (code, handler)
+        return handler
+
+    return register
+
+
+def find_native_code(code: types.CodeType) -> CodeNative | None:
+    """The handler of the functions that share a code object, or None."""
+    found = _BY_CODE.get(id(code))
     return found[1] if found is not None else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from dynacap.guards.source import Source
@@ -100,6 +101,28 @@ def _describe(value: Value) -> str:
     return type(value.real).__name__ if type(value) is Lazy else value.describe()
 
 
+class TracebackValue(Value):
+    """The traceback of a symbolic exception: only handed on, never looked into."""
+
+    __slots__ = ("exc",)
+
+    def __init__(self, exc: Value) -> None:
+        self.source = None
+        self.exc = exc
+
+    @property
+    def cls(self) -> type:
+        return types.TracebackType
+
+
 CellType = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
 
-__all__ = ["CellValue", "DictValue", "ExceptionValue", "ObjectValue", "PropertyValue", "SuperValue"]
+__all__ = [
+    "CellValue",
+    "DictValue",
+    "ExceptionValue",
+    "ObjectValue",
+    "PropertyValue",
+    "SuperValue",
+    "TracebackValue",
+]

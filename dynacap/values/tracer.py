@@ -8,6 +8,7 @@ from dynacap.guards.source import Source
 from dynacap.values.base import Value
 from dynacap.values.container import DictValue, Key
 from dynacap.values.function import FunctionValue, GeneratorValue
+from dynacap.values.object import CellValue
 from dynacap.values.tensor_protocol import TensorFamily
 
 
@@ -16,6 +17,7 @@ class Tracer(Protocol):
 
     tensors: TensorFamily
     mirrors: dict[int, Value]  # id of a real object -> its one value
+    handled: Value | None  # the exception that is being handled now
 
     # -- outside objects -------------------------------------------------------------------------
     def wrap(self, real: Any, source: Source | None) -> Value:
@@ -83,7 +85,7 @@ class Tracer(Protocol):
     def resume_generator(
         self, gen: GeneratorValue, sent: Value | None, thrown: Value | None
     ) -> Value:
-        """Go on with a generator until its next yield; raises UserRaise(StopIteration) at its end."""
+        """Go on with a generator until its next yield; UserRaise(StopIteration) at its end."""
         ...
 
     def raise_error(self, cls: type[BaseException], *args: Any) -> NoReturn:
@@ -100,6 +102,14 @@ class Tracer(Protocol):
 
     def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
         """Stop capture before the current instruction."""
+        ...
+
+    def closure(self, function: FunctionValue) -> list[CellValue]:
+        """The cells of a function's free variables."""
+        ...
+
+    def cell_content(self, cell: CellValue) -> Value | None:
+        """What a cell holds, or None if it is empty."""
         ...
 
     # -- tensors ---------------------------------------------------------------------------------

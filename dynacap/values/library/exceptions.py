@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 from typing import Any
 
 from dynacap.values.base import Const, Known, Value
@@ -12,7 +13,7 @@ from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import NONE, handles
 from dynacap.values.library.text import to_repr, to_str
 from dynacap.values.natives import setter
-from dynacap.values.object import ExceptionValue
+from dynacap.values.object import ExceptionValue, TracebackValue
 from dynacap.values.tracer import Tracer
 
 _FIELDS = BaseException.__dict__
@@ -86,9 +87,7 @@ def _suppress(t: Tracer, self: Value, /) -> Value:
 @handles(_FIELDS["__traceback__"])
 def _traceback(t: Tracer, self: Value, /) -> Value:
     exc = _expect(t, self)
-    if exc.raised or exc.real is not None:
-        t.graph_break("traceback", "the traceback of an exception is read")
-    return NONE
+    return TracebackValue(exc) if exc.raised or exc.real is not None else NONE
 
 
 @handles(BaseException.with_traceback)
@@ -117,7 +116,20 @@ def _exit_code(t: Tracer, self: Value, /) -> Value:
     return NONE if not args else t.force(args[0]) if len(args) == 1 else TupleValue(list(args))
 
 
-@handles(BaseException.__str__)
+_OTHER_TEXT = (KeyError, OSError, SyntaxError, UnicodeError, BaseExceptionGroup)
+
+
+def _plain_text(name: str) -> list[Any]:
+    """The methods of that name of exceptions whose text is that of their arguments."""
+    found = {
+        id(kind): kind.__dict__[name]
+        for kind in _BUILT_IN
+        if name in kind.__dict__ and not issubclass(kind, _OTHER_TEXT)
+    }
+    return list(found.values())
+
+
+@handles(*_plain_text("__str__"))
 def _str(t: Tracer, self: Value, /) -> Value:
     args = _expect(t, self).args
     if not args:
@@ -131,9 +143,17 @@ def _key_error_str(t: Tracer, self: Value, /) -> Value:
     return Const(to_repr(t, t.force(args[0]))) if len(args) == 1 else _str(t, self) or NONE
 
 
-@handles(BaseException.__repr__)
+@handles(*_plain_text("__repr__"))
 def _repr(t: Tracer, self: Value, /) -> Value:
     exc = _expect(t, self)
     if len(exc.args) == 1:
         return Const(f"{exc.cls.__name__}({to_repr(t, t.force(exc.args[0]))})")
     return Const(exc.cls.__name__ + to_repr(t, TupleValue(exc.args)))
+
+
+@handles(sys.exc_info)
+def _exc_info(t: Tracer, /) -> Value:
+    handled = t.handled
+    if handled is None:
+        return TupleValue([NONE, NONE, NONE])
+    return TupleValue([t.class_value(handled.cls), handled, TracebackValue(handled)])

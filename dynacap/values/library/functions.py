@@ -49,6 +49,12 @@ def _doc(function: FunctionValue) -> Value:
     return Const(consts[0] if consts and isinstance(consts[0], str) else None)
 
 
+def _module(function: FunctionValue) -> Value:
+    owner = function.globals_of.real
+    return Const(owner.__globals__.get("__name__") if owner is not None else None)
+
+
+_register_field("__module__", "module", _module)
 _register_field("__name__", "name", lambda f: Const(f.name))
 _register_field("__qualname__", "qualname", lambda f: Const(f.qualname))
 _register_field("__doc__", "doc", _doc)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import types
 import functools
+import types
 from typing import Any
 
 from dynacap.values.base import MISSING, Const, UserRaise, Value

@@ -26,7 +26,7 @@ _OWN_GETTERS = {
 
 @handles(_PROPERTY.__get__)
 def _enum_property(t: Tracer, self: Value, instance: Value, ownerclass: Value = NONE) -> Value:
-    descriptor: Any = real_of_known(self) if isinstance(self, Known) else getattr(self, "real", None)
+    descriptor: Any = self.value if isinstance(self, Known) else getattr(self, "real", None)
     if is_none(instance):
         return t.wrap(descriptor.__get__(None, ownerclass.known()), None)
     field = _OWN_GETTERS.get(id(descriptor.fget))

@@ -6,15 +6,19 @@ ask the traced program for the text of what they stand for.
 
 from __future__ import annotations
 
+import dataclasses
+import reprlib
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.data_model import call_special, get_attribute, get_item
+from dynacap.values.function import FunctionValue
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import constant_of, folded, handles, methods
 from dynacap.values.library.sets import ordered
+from dynacap.values.natives import native_code
 from dynacap.values.tracer import Tracer
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range)
@@ -237,3 +241,30 @@ def _set_repr(t: Tracer, self: SetValue, /) -> Value:
 @handles(type.__repr__)
 def _type_repr(t: Tracer, self: Known, /) -> Value:
     return Const(type.__repr__(self.value))
+
+
+def _register_recursion_guard(wrapper: Any) -> None:
+    @native_code(wrapper.__code__)
+    def guarded(
+        t: Tracer, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]
+    ) -> Value:
+        """``...`` where the text of an object is asked for while it is being made."""
+        index = function.code.co_freevars.index("user_function")
+        inner = t.cell_content(t.closure(function)[index])
+        assert inner is not None
+        if any(value is args[0] for value in _busy):
+            return Const("...")
+        _busy.append(args[0])
+        try:
+            return t.call(inner, args)
+        finally:
+            _busy.pop()
+
+
+@dataclasses.dataclass
+class _Sample:
+    field: int
+
+
+for _wrapper in (reprlib.recursive_repr()(repr), _Sample.__repr__):
+    _register_recursion_guard(_wrapper)
