@@ -5,50 +5,75 @@ neither torch nor the executor.
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 # Bound at once: the submodule of the same name would otherwise take the name ``dynacap.config``.
-from dynacap.config import config as config
+from dynacap.config import config
+
+if TYPE_CHECKING:  # what __getattr__ below loads, for type checkers and editors
+    from dynacap.api import (
+        allow_in_graph,
+        compile,
+        counters,
+        disable,
+        disallow_in_graph,
+        explain,
+        graph_break,
+        is_compiling,
+        reset,
+    )
+    from dynacap.backends import list_backends, register_backend
+    from dynacap.errors import (
+        BackendCompilerFailed,
+        DynacapError,
+        FailOnRecompileLimitHit,
+        InvalidBackend,
+        RecompileError,
+        TorchRuntimeError,
+        Unsupported,
+        UserError,
+    )
 
 __version__ = "0.1.0"
 
-_API = (
-    "compile",
-    "explain",
-    "reset",
-    "disable",
-    "graph_break",
-    "allow_in_graph",
-    "disallow_in_graph",
-    "is_compiling",
-    "counters",
-)
-_BACKENDS = ("list_backends", "register_backend")
-_ERRORS = (
+__all__ = [
     "BackendCompilerFailed",
     "DynacapError",
     "FailOnRecompileLimitHit",
+    "InvalidBackend",
     "RecompileError",
     "TorchRuntimeError",
     "Unsupported",
     "UserError",
-)
-_HOMES = {
-    **dict.fromkeys(_API, "dynacap.api"),
-    **dict.fromkeys(_BACKENDS, "dynacap.backends"),
-    **dict.fromkeys(_ERRORS, "dynacap.errors"),
-}
+    "allow_in_graph",
+    "compile",
+    "config",
+    "counters",
+    "disable",
+    "disallow_in_graph",
+    "explain",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "register_backend",
+    "reset",
+]
 
-__all__ = ["config", *_HOMES]
+_HOMES = {"list_backends": "dynacap.backends", "register_backend": "dynacap.backends"}
+
+
+def _home(name: str) -> str:
+    """The module that a public name is loaded from: exceptions begin with a capital."""
+    return _HOMES.get(name) or ("dynacap.errors" if name[0].isupper() else "dynacap.api")
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module 'dynacap' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(home), name)
+    value: object = getattr(importlib.import_module(_home(name)), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})
