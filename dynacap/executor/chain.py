@@ -10,8 +10,9 @@ from dynacap.executor.frame import Frame, PreviousException
 from dynacap.executor.inline import guard_code
 from dynacap.executor.machine import Machine
 from dynacap.guards.source import Local
-from dynacap.opcodes.analysis import live_locals
+from dynacap.opcodes.analysis import Kind, live_locals
 from dynacap.resume import Point
+from dynacap.resume.point import stack_kinds
 from dynacap.values.base import NULL, Const, Lazy, Value
 from dynacap.values.function import FunctionValue
 from dynacap.values.object import CellValue
@@ -119,13 +120,15 @@ def frame_state(frame: Frame, index: int, waiting: bool) -> tuple[Point, list[Va
     """The point at which a frame stands before an instruction, and its values there."""
     bound = _bound(frame, index)
     nulls = tuple(p for p, item in enumerate(frame.stack) if item is NULL)
-    excs = tuple(p for p, item in enumerate(frame.stack) if type(item) is PreviousException)
+    kinds = stack_kinds(frame.function.code, index)
+    excs = tuple(p for p in range(len(frame.stack)) if kinds[p] is Kind.SAVED)
     point = Point(index, len(frame.stack) + waiting, nulls, excs, bound)
     values: list[Value] = [cell if cell is not None else CellValue() for cell in frame.cells]
     values += [frame.locals[local] or Const(None) for local in bound]
-    for item in frame.stack:
+    for position, item in enumerate(frame.stack):
         if type(item) is PreviousException:
-            values.append(item.current)
+            held = item.current if position in excs else item.exc
+            values.append(held if held is not None else Const(None))
         elif isinstance(item, Value):
             values.append(item)
     return point, values

@@ -81,7 +81,7 @@ class Outside(State):
         """The value of an object; the same one each time for the same object."""
         if type(real) in CONST_TYPES:
             if source is not None:
-                self.guard("ConstEq", source, real)
+                self.guard("IdIs" if type(real) is types.CodeType else "ConstEq", source, real)
             return Const(real, source)
         found = self.mirrors.get(id(real))
         if found is not None:
