@@ -67,12 +67,14 @@ def _home(name: str) -> str:
     return _HOMES.get(name) or ("dynacap.errors" if name[0].isupper() else "dynacap.api")
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'dynacap' has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(_home(name)), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'dynacap' has no attribute {name!r}")
+        value: object = getattr(importlib.import_module(_home(name)), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -105,7 +105,7 @@ class Config:
         8, LIMIT, "Entries that one compile call may hold for one piece of code."
     )
     accumulated_recompile_limit: int = _option(
-        256, LIMIT, "Entries that one compile call may hold in all."
+        256, LIMIT, "Reserved: entries that one compile call may hold in all."
     )
     error_on_recompile: bool = _option(
         False, BOOL, "Raise RecompileError, with the guard that failed, instead of recompiling."
@@ -123,28 +123,30 @@ class Config:
         False, BOOL, "Raise dynacap's own errors instead of logging them and running eagerly."
     )
     automatic_dynamic_shapes: bool = _option(
-        True, BOOL, "Make a size symbolic when a second value of it is seen."
+        True, BOOL, "Reserved: make a size symbolic when a second value of it is seen."
     )
     assume_static_by_default: bool = _option(
-        True, BOOL, "Take sizes as constant until told or shown otherwise."
+        True, BOOL, "Reserved: take sizes as constant until told or shown otherwise."
     )
     capture_scalar_outputs: bool = _option(
-        False, BOOL, "Capture .item() as a symbolic number instead of breaking the graph."
+        False, BOOL, "Reserved: capture .item() as a symbolic number instead of breaking the graph."
     )
     capture_dynamic_output_shape_ops: bool = _option(
-        False, BOOL, "Capture operations whose output sizes depend on data, like nonzero()."
+        False, BOOL, "Reserved: capture operations whose output sizes depend on data (nonzero)."
     )
     specialize_int: bool = _option(
-        False, BOOL, "Take every int argument as constant, however often it changes."
+        False, BOOL, "Reserved: take every int argument as constant, however often it changes."
     )
     specialize_float: bool = _option(
-        False, BOOL, "Take every float argument as constant, however often it changes."
+        False, BOOL, "Reserved: take every float argument as constant, however often it changes."
     )
     force_parameter_static_shapes: bool = _option(
-        True, BOOL, "Take the sizes of parameters as constant even where sizes are dynamic."
+        True,
+        BOOL,
+        "Reserved: take the sizes of parameters as constant even where sizes are dynamic.",
     )
     nested_graph_breaks: bool = _option(
-        True, BOOL, "Resume inside inlined callees after a break, instead of at the caller."
+        True, BOOL, "Reserved: resume inside inlined callees after a break, which is always done."
     )
     logs: tuple[str, ...] = _option((), CHANNELS, "Channels to show, see dynacap.log.")
     hook: str = _option(
