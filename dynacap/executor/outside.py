@@ -9,7 +9,7 @@ from typing import Any
 
 from dynacap.errors import UserFrame
 from dynacap.executor.state import State
-from dynacap.guards import kinds, relations, tensor_kind
+from dynacap.guards import kinds, raw, relations, tensor_kind
 from dynacap.guards.guard_set import GuardSet
 from dynacap.guards.source import (
     Attr,
@@ -132,7 +132,7 @@ class Outside(State):
 
     def _read_by_object_key(self, mirror: DictValue, key: Value) -> Value | None:
         self.outside_keys(mirror)
-        for real_key in dict.__iter__(mirror.real):
+        for real_key in raw.dict_keys(mirror.real) or ():
             if self.mirrors.get(id(real_key)) is key:
                 source = mirror.source
                 item = DictItem(source, real_key) if source is not None else None
@@ -143,7 +143,7 @@ class Outside(State):
 
     def outside_keys(self, mirror: DictValue) -> list[Key]:
         """The keys of an outside dict, guarded as a whole."""
-        real_keys = tuple(dict.__iter__(mirror.real))
+        real_keys = tuple(raw.dict_keys(mirror.real) or ())
         if not mirror.keys_guarded:
             mirror.keys_guarded = True
             if mirror.source is not None:

@@ -240,7 +240,8 @@ def unordered(taken: Snapshot, value: Iterable[object], path: str) -> Node:
 
 def mapping(taken: Snapshot, value: dict[Any, Any], path: str) -> Node:
     """A dict: its keys in order, and what each holds."""
-    pairs = list(dict.items(value))
+    kind = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
+    pairs = list(kind.items(value))
     keys = Branch("keys", taken.parts(numbered(key for key, _ in pairs), path + ".keys"))
     named = ((f"[{key_text(key)}]", item) for key, item in pairs)
     return with_attributes(taken, value, path, {"keys": keys, **taken.parts(named, path)})
