@@ -7,6 +7,8 @@ code are never wrapped in one of these while it runs as plain Python or as compi
 import linecache
 from dataclasses import dataclass
 
+from dynacap.break_reasons import REASONS
+
 
 @dataclass(frozen=True, slots=True)
 class UserFrame:
@@ -98,6 +100,8 @@ class Unsupported(DynacapError):
 def explain_break(reason: str, detail: str, hint: str, stack: UserStack) -> str:
     """What was met, why it breaks the graph, what to do, and where in the user's code."""
     lines = [f"graph break [{reason}]" + (f": {detail}" if detail else "")]
+    if reason in REASONS:
+        lines.append(f"  why: {REASONS[reason].explanation}")
     if hint:
         lines.append(f"  what to do: {hint}")
     if stack:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from dynacap.break_reasons import REASONS
 from dynacap.errors import GraphBreak, UserFrame
 from dynacap.executor.exceptions import set_context, unwind
 from dynacap.executor.frame import RETURN, Frame
@@ -179,7 +180,7 @@ class Machine(Outside):
 
     def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
         """Stop capture before the current instruction of the chain."""
-        raise GraphBreak(reason, detail, hint, self.user_stack())
+        raise GraphBreak(reason, detail, hint or REASONS[reason].hint, self.user_stack())
 
     # -- conveniences ----------------------------------------------------------------------------
     def find_attribute(self, obj: Value, name: str) -> Value | None:

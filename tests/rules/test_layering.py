@@ -13,6 +13,7 @@ FOLDERS = {"dynacap": "", "guards": ".guards", "fxlite": ".fxlite", "backends": 
 
 # The packages and modules below ``dynacap``, lowest first; the package ``dynacap`` itself is "".
 LAYERS = (
+    ("break_reasons",),
     ("errors", "config"),
     ("env", "log", "marks", "totals"),
     ("opcodes", "fxlite"),
