@@ -156,15 +156,18 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     paths = [p for f in options.files for p in (sorted(f.glob("test_*.py")) if f.is_dir() else [f])]
-    verdicts = [
-        isolated(made, path.name, options.compiler, options.limit)
-        for path in paths
-        for made in load(path)
-        if options.k in made.name
-    ]
+    # Once here, so that the forked processes find everything loaded.
+    compilers(options.compiler)[0](torch.sin)(torch.ones(1))
+    compilers(options.compiler)[0](lambda x: x + 1)(torch.ones(1))
+    wanted = [(made, p.name) for p in paths for made in load(p) if options.k in made.name]
+    verdicts = []
+    for made, file in wanted:
+        verdicts.append(isolated(made, file, options.compiler, options.limit))
+        if options.json:
+            options.json.write_text(json.dumps([asdict(one) for one in verdicts], indent=1))
+        print("." if verdicts[-1].status == "right" else verdicts[-1].status[0], end="", flush=True)
+    print()
     show(verdicts, options.compiler)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(one) for one in verdicts], indent=1))
 
 
 if __name__ == "__main__":
