@@ -65,7 +65,7 @@ def build_entry(
     names = [_input(emitter, value) for value in inputs]
     outputs = list(emitter.outputs.values())
     if graph is None:
-        code = generate_entry(emitter, result, [], [], None)
+        code = generate_entry(emitter, result, None, [], None)
     else:
         code = generate_entry(emitter, result, names, outputs, recover)
     fn = code.make(compiled)

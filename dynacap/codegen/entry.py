@@ -39,16 +39,17 @@ class EntryCode:
 
 
 def generate_entry(
-    e: Emitter, result: str, inputs: list[str], outputs: list[str], recover: str | None
+    e: Emitter, result: str, inputs: list[str] | None, outputs: list[str], recover: str | None
 ) -> EntryCode:
     """Put the parts together.
 
-    ``e.lines`` are the lines behind the graph's call; ``inputs`` are the arguments of the graph;
-    ``recover`` is what to return if the graph raises and nothing has happened yet.
+    ``e.lines`` are the lines behind the graph's call; ``inputs`` are the arguments of the graph,
+    None if there is no graph (one without inputs and outputs may still set grad mode); ``recover``
+    is what to return if the graph raises and nothing has happened yet.
     """
     lines = [f"def entry({', '.join(e.args.values())}):"]
     body: list[str] = []
-    if inputs or outputs or recover is not None:
+    if inputs is not None:
         body += _graph_call(inputs, outputs, recover)
     body += e.lines
     body.append(f"return {result}")
