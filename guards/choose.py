@@ -41,7 +41,8 @@ def chosen() -> str:
 
 
 def _implementation() -> Implementation:
-    return _c if _c is not None and chosen() == "c" else _PYTHON
+    wanted = chosen()
+    return _c if _c is not None and wanted == "c" else _PYTHON
 
 
 def make_checker(guards: GuardSet, slots: Sequence[Source] = ()) -> Checker:

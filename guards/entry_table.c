@@ -199,13 +199,16 @@ try_foreign(EntryObject *entry, PyObject *const *flat, Py_ssize_t nflat, int *hi
     for (Py_ssize_t i = 0; vector != NULL && i < nflat; i++) {
         PyTuple_SET_ITEM(vector, i, Py_NewRef(flat[i]));
     }
-    PyObject *values
-        = vector == NULL ? NULL : PyObject_CallMethod(entry->checker, "check", "O", vector);
+    PyObject *name = PyUnicode_FromString("check"), *values = NULL;
+    if (vector != NULL && name != NULL) {
+        values = PyObject_CallMethodOneArg(entry->checker, name, vector);
+    }
     if (values != NULL && values != Py_None) {
         *hit = 1;
         result = PyObject_Call(entry->fn, values, NULL);
     }
     Py_XDECREF(values);
+    Py_XDECREF(name);
     Py_XDECREF(vector);
     return result;
 }

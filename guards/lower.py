@@ -143,8 +143,9 @@ _INDEXED_STEPS = frozenset(
 class _Tree:
     """The drafts, made from a plan; sources that are guarded to be one object share theirs."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, tensors_in_c: bool) -> None:
         self._plan = plan
+        self._tensors_in_c = tensors_in_c
         self._known: dict[tuple[object, ...], Draft] = {}
         self.roots: list[Draft] = []
         self.drafts: list[Draft] = []  # of the plan's nodes, in the plan's order
@@ -191,7 +192,7 @@ class _Tree:
     def _enter_guards(self, position: int, guards: Sequence[Guard]) -> None:
         draft = self.drafts[position]
         for guard in guards:
-            if type(guard) is tensor_kind.Tensor and is_plain(guard):
+            if self._tensors_in_c and type(guard) is tensor_kind.Tensor and is_plain(guard):
                 draft.tensors.append(guard)
                 continue
             if type(guard) is kinds.IdIs and not guard.expected.dead:
@@ -373,12 +374,14 @@ def _lay_out(tree: _Tree) -> _Layout:
 def lower(guards: GuardSet, slots: Sequence[Source]) -> dict[str, object]:
     """The description of a program that the C checker is made from."""
     plan = Plan(guards, slots)
-    tree = _Tree(plan)
+    asked, tests = _state(plan)
+    # Reading a tensor's fields runs the code of a function mode, if there is one.  The questions
+    # about the state, which come first, see to it that there is none.
+    tree = _Tree(plan, tensors_in_c=bool(asked))
     for position in (*plan.slots, *(n for r in plan.relations for n in r.nodes)):
         tree.drafts[position].asked_for = True
     _mark_fixed(tree.all())
     layout = _lay_out(tree)
-    asked, tests = _state(plan)
     always, probed = split_questions(asked, layout.batches[0])
     return {
         "nodes": layout.finished_nodes(),

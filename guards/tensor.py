@@ -1,7 +1,7 @@
 """Tensors as guards see them: metadata, read through torch's own descriptors.
 
 torch is not imported here; while it is not imported elsewhere there are no tensors to guard.
-A subclass's ``__torch_function__`` is kept from running.
+Subclasses' and modes' ``__torch_function__`` is kept from running.
 """
 
 import sys
@@ -39,7 +39,7 @@ class _Reader:
 
     def facts(self, tensor: Any) -> TensorFacts:
         base = self.torch._C.TensorBase
-        with self.torch._C.DisableTorchFunctionSubclass():
+        with self.torch._C.DisableTorchFunction():
             layout = base.layout.__get__(tensor)
             return TensorFacts(
                 base.dtype.__get__(tensor),
@@ -82,7 +82,7 @@ def tensor_extent(value: object) -> Extent | None:
         return None
     tensor: Any = value
     base = torch._C.TensorBase
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch._C.DisableTorchFunction():
         start, size = base.data_ptr(tensor), base.element_size(tensor)
     if 0 in facts.shape:
         return Extent(facts.device, start, start, start)

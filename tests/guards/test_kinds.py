@@ -175,8 +175,10 @@ TABLE = [
     Row(
         "length",
         lambda s: Length(s, 2),
-        [[1, 2], (1, 2), {1: 1, 2: 2}, {1, 2}, "ab", b"ab", collections.deque([1, 2])]
-        + [DictChild(a=1, b=2), ListChild([1, 2]), bytearray(2), frozenset({1, 2})],
+        [
+            *([1, 2], (1, 2), {1: 1, 2: 2}, {1, 2}, "ab", b"ab", collections.deque([1, 2])),
+            *(DictChild(a=1, b=2), ListChild([1, 2]), bytearray(2), frozenset({1, 2})),
+        ],
         [[1], {}, "abc", 2, None, Liar(), Plain()],
     ),
     Row("empty", lambda s: Length(s, 0), [{}, [], ordered()], [{1: 1}, None]),
@@ -184,8 +186,10 @@ TABLE = [
         "keys",
         lambda s: DictKeys(s, ("a", 1, A_KEY)),
         [{"a": 0, 1: 0, A_KEY: 0}, DictChild({"a": 0, 1: 0, A_KEY: 0})],
-        [{1: 0, "a": 0, A_KEY: 0}, {"a": 0, True: 0, A_KEY: 0}, {"a": 0, 1: 0, Plain(): 0}]
-        + [{"a": 0, 1: 0}, {Liar(): 0, 1: 0, A_KEY: 0}, ["a", 1, A_KEY], None],
+        [
+            *({1: 0, "a": 0, A_KEY: 0}, {"a": 0, True: 0, A_KEY: 0}, {"a": 0, 1: 0, Plain(): 0}),
+            *({"a": 0, 1: 0}, {Liar(): 0, 1: 0, A_KEY: 0}, ["a", 1, A_KEY], None),
+        ],
     ),
     Row(
         "order of an OrderedDict",

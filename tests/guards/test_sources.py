@@ -113,6 +113,7 @@ def unset_cell() -> Callable[..., object]:
 
 
 INNER = outer()
+SUPER = f"super({__name__}.Child, x)"
 A_CLASS = Child
 MOVED = collections.OrderedDict.fromkeys("abc")
 MOVED.move_to_end("a")
@@ -159,7 +160,12 @@ FOUND: list[tuple[Source, object, object, str]] = [
     (ClassAttr(X, "method"), Child, Base.method, "x.method"),
     (ClassAttr(TypeOf(X), "computed"), Child(), Child.__dict__["computed"], "type(x).computed"),
     (SuperAttr(TypeOf(X), Child, "shared"), Child(), "base", f"super({__name__}.Child, x).shared"),
-    (SuperAttr(X, Child, "__init__"), Child, object.__init__, f"super({__name__}.Child, x).__init__"),
+    (
+        SuperAttr(X, Child, "__init__"),
+        Child,
+        object.__init__,
+        f"super({__name__}.Child, x).__init__",
+    ),
 ]
 ABSENT: list[tuple[Source, object]] = [
     (Local(1, "y"), "only one"),
@@ -178,7 +184,7 @@ ABSENT: list[tuple[Source, object]] = [
     (FunctionDefault(X, 0), outer),
     (DictItem(X, "a"), {}),
     (DictItem(X, "a"), ["a"]),
-    (DictItem(X, 1), {True: 1, 1.0: 2}),
+    (DictItem(X, 1), {True: 1, 2.0: 2}),
     (DictKey(X, 2), {"a": 0, "b": 0}),
     (DictKey(X, 3), MOVED),
     (DictKey(X, 0), ["a"]),
@@ -237,7 +243,10 @@ def test_names_of_module_parts() -> None:
     running = DictItem(DictItem(InstanceDict(layer), "_buffers"), "running_mean")
     assert weight.name() == "self.layers[3].weight"
     assert running.name() == "self.layers[3].running_mean"
-    assert DictItem(DictItem(InstanceDict(layer), "_other"), "a").name() == "self.layers[3]._other['a']"
+    assert (
+        DictItem(DictItem(InstanceDict(layer), "_other"), "a").name()
+        == "self.layers[3]._other['a']"
+    )
     assert repr(weight) == "<DictItem self.layers[3].weight>"
 
 
