@@ -372,9 +372,9 @@ def test_two_models_by_turns(make_checker: Callable[..., Checker]) -> None:
 
 
 def test_class_attribute_in_each_base(make_checker: Callable[..., Checker]) -> None:
-    a = type("A", (), {"value": 1})
-    b = type("B", (a,), {})
-    c = type("C", (b,), {})
+    a: Any = type("A", (), {"value": 1})
+    b: Any = type("B", (a,), {})
+    c: Any = type("C", (b,), {})
     checker = make_checker(GuardSet([ConstEq(ClassAttr(TypeOf(X), "value"), 1)]))
     obj: Any = c()
     for cls in (a, b, c):

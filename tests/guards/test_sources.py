@@ -104,15 +104,17 @@ def outer() -> Callable[..., object]:
 
 
 def unset_cell() -> Callable[..., object]:
-    def inner() -> object:
-        return later
+    later = "for a while"
 
-    if not inner:  # type: ignore[truthy-function]
-        later = 1
+    def inner() -> object:
+        return later  # noqa: F821
+
+    del later
     return inner
 
 
 INNER = outer()
+CELL = vars(types.FunctionType)["__closure__"].__get__(INNER)[0]
 SUPER = f"super({__name__}.Child, x)"
 A_CLASS = Child
 MOVED = collections.OrderedDict.fromkeys("abc")
@@ -130,7 +132,7 @@ FOUND: list[tuple[Source, object, object, str]] = [
     (FunctionGlobals(X), outer, globals(), "x.__globals__"),
     (DictItem(FunctionGlobals(X), "A_CLASS"), outer, Child, "A_CLASS"),
     (DictItem(FunctionBuiltins(X), "len"), outer, len, "len"),
-    (ClosureCell(X, 0, "captured"), INNER, INNER.__closure__[0], "captured"),  # type: ignore[attr-defined]
+    (ClosureCell(X, 0, "captured"), INNER, CELL, "captured"),
     (CellContents(ClosureCell(X, 0, "captured"), "captured"), INNER, "captured", "captured"),
     (FunctionDefault(X, 0), INNER, "default", "x.__defaults__[0]"),
     (DictItem(Attr(X, "__kwdefaults__"), "c"), INNER, "keyword", "x.__kwdefaults__['c']"),
