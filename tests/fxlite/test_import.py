@@ -19,9 +19,3 @@ def run_python(source: str) -> subprocess.CompletedProcess[str]:
 def test_does_not_load_torch(package: str) -> None:
     done = run_python(f"import sys, {package}; print('torch' in sys.modules)")
     assert done.stdout.strip() == "False", done.stderr
-
-
-@pytest.mark.parametrize("folder", ["fxlite", "backends"])
-def test_refuses_the_name_of_its_folder(folder: str) -> None:
-    done = run_python(f"import sys; sys.path.insert(0, '.'); import {folder}")
-    assert f"import this package as dynacap.{folder}" in done.stderr
