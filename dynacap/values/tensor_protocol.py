@@ -15,6 +15,7 @@ class TensorFamily(Protocol):
     """Tensors under capture: fake metadata, the graph, and what torch's functions mean."""
 
     graph: Any  # dynacap.fxlite.Graph
+    state_nodes: int  # nodes that set grad mode and the like; no operations of the user's
     inputs: list[Value]  # tensors (and other placeholders) from outside, in placeholder order
 
     def enter_capture(self) -> None:

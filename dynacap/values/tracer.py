@@ -69,6 +69,11 @@ class Tracer(Protocol):
         ...
 
     # -- effects ---------------------------------------------------------------------------------
+    @property
+    def touched(self) -> list[Value]:
+        """What changed so far, in the order of first changes."""
+        ...
+
     def touch(self, value: Value) -> None:
         """Note that a mutable value changed, so that the change is replayed outside."""
         ...

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
+from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
 from dynacap.values.container import ListValue, TupleValue
-from dynacap.values.data_model.calls import call_special
+from dynacap.values.data_model.calls import call_special, constant_operand
 from dynacap.values.data_model.operators import compare, is_same, truth
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator import IteratorValue, SequenceIterator
@@ -32,7 +32,9 @@ def _class_item(t: Tracer, obj: Known, key: Value) -> Value:
     if t.lookup(type(obj.value), "__getitem__") is not MISSING:
         return call_special(t, obj, "__getitem__", [key])
     try:
-        return t.wrap(obj.value[key.constant()], None)
+        return t.wrap(obj.value[constant_operand(key)], None)
+    except NotConstant:
+        t.graph_break("class-item", f"{obj.value.__name__}[{key.describe()}]")
     except TypeError as error:
         return t.raise_real(error)
 

@@ -81,9 +81,6 @@ _refuse_methods(SUBCLASS, "as_subclass _make_subclass _make_wrapper_subclass to_
 _refuse_methods(SUBCLASS, "to_sparse_coo to_sparse_csr to_mkldnn coalesce values indices _values")
 
 
-_apply = vars(torch.autograd.Function)["apply"].__func__
-
-
 def _refuse(refusal: Refusal, owner: Any, names: str) -> None:
     for name in names.split():
         found = getattr(owner, name, None)
@@ -98,10 +95,6 @@ _refuse(
 _refuse(IO, torch, "save load from_file")
 _refuse(NUMPY, torch, "from_numpy from_dlpack frombuffer asarray to_dlpack")
 _refuse(AUTOGRAD, torch.autograd, "grad backward")
-_FUNCTIONS[id(_apply)] = (
-    _apply,
-    Refusal("autograd-function", "its forward pass is captured by itself, with a break around it"),
-)
 _refuse(RANDOM_STATE, torch, "manual_seed seed initial_seed get_rng_state set_rng_state")
 _refuse(
     RANDOM_STATE,

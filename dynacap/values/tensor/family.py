@@ -184,6 +184,12 @@ class TensorFamily:
         node = self.add_node(t, op, target, tuple(node_args), node_kwargs, result)
         return wrap_result(t, self, node, result)
 
+    def emit_known(self, t: Tracer, target: Any, args: list[Value], result: Any) -> Value:
+        """Add the node of a call whose result is known without running it."""
+        node_args, _ = lower_all(t, args)
+        node = self.add_node(t, "call_function", target, tuple(node_args), {}, result)
+        return wrap_result(t, self, node, result)
+
     def add_node(
         self, t: Tracer, op: str, target: Any, args: Any, kwargs: dict[str, Any], result: Any
     ) -> Node:

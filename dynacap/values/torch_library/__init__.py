@@ -1,5 +1,12 @@
 """Handlers for the functions of torch that are no operations; importing it registers them."""
 
-from dynacap.values.torch_library import modules, objects, questions, refused, state
+from dynacap.values.torch_library import (
+    autograd_function,
+    modules,
+    objects,
+    questions,
+    refused,
+    state,
+)
 
-__all__ = ["modules", "objects", "questions", "refused", "state"]
+__all__ = ["autograd_function", "modules", "objects", "questions", "refused", "state"]

@@ -113,7 +113,7 @@ def _structseq_field(cls: Any, index: int, raw: Any) -> None:
 
 
 for _cls in torch.return_types.all_return_types:
-    for _index, _field in enumerate(_cls.__match_args__):
+    for _index, _field in enumerate(getattr(_cls, "__match_args__", ())):
         _structseq_field(_cls, _index, vars(_cls)[_field])
 
 
