@@ -20,7 +20,7 @@ from dynacap.executor.inline import Kwargs, guard_code, make_frame
 from dynacap.executor.library_calls import library_call
 from dynacap.executor.outside import Outside
 from dynacap.executor.registry import HANDLERS
-from dynacap.values.base import UserRaise, Value
+from dynacap.values.base import NotConstant, UserRaise, Value
 from dynacap.values.data_model import find_attribute, get_item, unpack
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.function import FunctionValue, GeneratorValue
@@ -112,6 +112,8 @@ class Machine(Outside):
         except UserRaise as raised:
             unwind(self, raised, base)
             return None
+        except NotConstant as unknown:
+            self.graph_break("not-constant", f"{unknown.args[0]!r} in {instruction.op}")
         if signal is None:
             return None
         value = frame.pop()
