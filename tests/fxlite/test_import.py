@@ -1,4 +1,4 @@
-"""fxlite is light: it loads without torch, and only under its own name."""
+"""fxlite and the backends are light: they load without torch."""
 
 import subprocess
 import sys
