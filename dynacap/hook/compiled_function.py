@@ -62,6 +62,8 @@ class CompiledFunction:
         activation: Activation,
         original_code: Callable[[FunctionType], CodeType],
     ) -> None:
+        if not isinstance(function, FunctionType):
+            raise TypeError(f"a Python function is needed, not a {type(function).__name__}")
         self._function = function
         self.table = table
         self.finish = finish
