@@ -228,7 +228,7 @@ def test_exceptions_in_flight_146499() -> Scenario:
                 return "hidden"  # noqa: B012
         return "shown"
 
-    def function(x: Tensor, kind: int) -> Any:  # noqa: C901
+    def function(x: Tensor, kind: int) -> Any:
         notes: list[Any] = []
         try:
             try:

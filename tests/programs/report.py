@@ -98,8 +98,8 @@ def judge(made: Program, file: str, compiler: str) -> Verdict:
     for word, wanted, found in (("graphs", made.graphs, graphs), ("breaks", made.breaks, breaks)):
         if compiler != "eager" and wanted is not None and wanted != found:
             status, detail = "broken", f"{found} {word}, not {wanted}: {outcome.reasons}"
-    if made.breaks == 0 and got.get("skipped", 0):
-        status, detail = "broken", f"skipped {got['skipped']}: {outcome.reasons}"
+    if made.breaks == 0 and outcome.skipped > 0:
+        status, detail = "broken", f"skipped {outcome.skipped}: {outcome.reasons}"
     if outcome.problems:
         status, detail = "wrong", str(outcome)
     seconds = time.perf_counter() - start

@@ -428,7 +428,7 @@ def test_star_exception_types_in_tuple_variable(x: Tensor) -> Any:
         return x, str(error), isinstance(error, LookupError)
 
 
-@program((X,))
+@program((X,), breaks=None)
 def test_torch_error_caught(x: Tensor) -> Any:
     try:
         return x @ x
@@ -436,7 +436,7 @@ def test_torch_error_caught(x: Tensor) -> Any:
         return "mat" in str(error), x.sum()
 
 
-@program((X,))
+@program((X,), breaks=None)
 def test_torch_error_leaves(x: Tensor) -> Any:
     y = x + 1
     return y.reshape(7, 7)

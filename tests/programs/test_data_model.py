@@ -269,7 +269,7 @@ def test_truth_of_user_class(x: Tensor, m: Money) -> Tensor:
     return x - 1 if not m else x
 
 
-@program((X, [10, 20]))
+@program((X, [10, 20]), breaks=None)
 def test_index_method(x: Tensor, items: list[int]) -> tuple[Any, ...]:
     return x[Money(1)], items[Money(3)]  # type: ignore[call-overload]
 
@@ -481,7 +481,7 @@ def test_bound_methods_are_values(x: Tensor) -> tuple[Any, ...]:
     return scale(x), unbound(d, x), scale.__name__, scale.__self__ is d, d.scale == d.scale
 
 
-@program((X,))
+@program((X,), breaks=None)
 def test_class_made_inside(x: Tensor) -> tuple[Any, ...]:
     class Local(Base):
         factor = 3
@@ -492,7 +492,7 @@ def test_class_made_inside(x: Tensor) -> tuple[Any, ...]:
     return Local().apply(x), Local.__name__
 
 
-@program((X,))
+@program((X,), breaks=None)
 def test_class_made_inside_with_keywords(x: Tensor) -> tuple[Any, ...]:
     class Named(Registered, label="mine"):
         pass

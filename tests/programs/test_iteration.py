@@ -176,7 +176,7 @@ def test_generator_returned_to_caller() -> Scenario:
     return Scenario(function, [call(X.clone())] * 2, after=lambda i, result: list(result))
 
 
-@program((X, iter([1, 2, 3, 4])))
+@program((X, iter([1, 2, 3, 4])), breaks=None)
 def test_iterator_argument_advances(x: Tensor, it: Any) -> Any:
     return x + next(it), next(it)
 
@@ -277,7 +277,7 @@ def test_wraps_decorator(x: Tensor) -> Any:
     return grow(x), grow(x, by=3.0), grow.__name__
 
 
-@program((X,))
+@program((X,), breaks=None)
 def test_singledispatch(x: Tensor) -> Any:
     @functools.singledispatch
     def kind(value: Any) -> str:
@@ -446,7 +446,7 @@ def test_list_grows_while_iterated(x: Tensor) -> Any:
     return x, items
 
 
-@program((X,))
+@program((X,), breaks=None)
 def test_chain_map_and_namedtuple_factory(x: Tensor) -> Any:
     chained = collections.ChainMap({"a": 1}, {"a": 2, "b": 3})
     pair = collections.namedtuple("pair", "left right")
