@@ -28,7 +28,7 @@ from dynacap.values.object import (
     PropertyValue,
     SuperValue,
 )
-from dynacap.values.tensor.value import NodeValue
+from dynacap.values.tensor.value import NodeValue, TensorValue
 
 _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
 _RESERVED = {"graph", "entry", *dir(builtins)}
@@ -133,7 +133,7 @@ class Emitter:
         text: str = rebuild(self)
         return self.let(value.cls.__name__, text)
 
-    def fill_attributes(self, value: Stored, name: str) -> None:
+    def fill_attributes(self, value: Stored | TensorValue, name: str) -> None:
         """Set the instance dict of an object that was just made."""
         attrs = value.attrs
         if attrs is None or not attrs.fresh:
@@ -173,6 +173,9 @@ def _node(e: Emitter, value: NodeValue) -> str:
     name = e.outputs.get(node)
     if name is None:
         name = e.outputs[node] = e.fresh(node.name)
+    if isinstance(value, TensorValue) and value.attrs is not None:
+        e.built(value, name)
+        e.fill_attributes(value, name)
     return name
 
 

@@ -128,4 +128,14 @@ def _const_methods() -> list[Any]:
 
 
 pure(_const_methods())
-pure((torch.broadcast_shapes, torch.promote_types, torch.can_cast, torch.typename))
+
+
+def _computes(function: Any) -> None:
+    """A Python function that gives a constant for constants: not worth the inlining."""
+
+    @native(function)
+    def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return _fold_or_break(t, function, args, kwargs)
+
+
+_computes(torch.broadcast_shapes)
