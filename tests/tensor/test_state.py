@@ -1,0 +1,176 @@
+"""Grad mode, inference mode, autocast: in the graph at run time, undone after capture."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import dynacap
+from dynacap.testing import Scenario, call, check_same, program, scenario
+
+X = torch.arange(12.0).reshape(3, 4) - 5
+LEAF = torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
+
+
+@program((LEAF,))
+def test_no_grad_and_enable_grad(x: Tensor) -> Any:
+    with torch.no_grad():
+        a = x * 2
+        with torch.enable_grad():
+            b = x * 3
+        inside = torch.is_grad_enabled()
+    with torch.set_grad_enabled(False):
+        c = x * 4
+    return a, b, c, inside, torch.is_grad_enabled(), [t.requires_grad for t in (a, b, c)]
+
+
+@torch.no_grad()
+def decorated(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@program((LEAF,))
+def test_no_grad_as_a_decorator(x: Tensor) -> Any:
+    y = decorated(x)
+    return y, y.requires_grad, x + 1
+
+
+@program((LEAF,))
+def test_inference_mode(x: Tensor) -> Any:
+    with torch.inference_mode():
+        y = x * 2
+        inside = (torch.is_inference_mode_enabled(), y.is_inference())
+    return inside, torch.is_inference_mode_enabled(), x * 3, y.requires_grad
+
+
+@program((X, LEAF))
+def test_autocast(x: Tensor, w: Tensor) -> Any:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ w.T
+        with torch.autocast("cpu", enabled=False):
+            z = x @ w.T
+        inside = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    return y, z, inside, torch.is_autocast_enabled("cpu"), x @ w.T
+
+
+@program((LEAF,))
+def test_mode_set_for_good(x: Tensor) -> Any:
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    y = x * 2
+    torch.set_grad_enabled(before)
+    return y.requires_grad, (x * 3).requires_grad
+
+
+@scenario(breaks=None)
+def test_mode_that_stays_set() -> Scenario:
+    def f(x: Tensor) -> Any:
+        torch.set_grad_enabled(False)
+        return x * 2
+
+    def after(i: int, result: Any) -> Any:
+        seen = torch.is_grad_enabled()
+        torch.set_grad_enabled(True)
+        return seen
+
+    return Scenario(f, [call(LEAF), call(LEAF)], after=after)
+
+
+@scenario(breaks=None)
+def test_mode_alone_in_a_region() -> Scenario:
+    def f(x: Tensor) -> Any:
+        torch.set_grad_enabled(False)
+        torch._dynamo.graph_break()
+        y = x * 2
+        torch._dynamo.graph_break()
+        torch.set_grad_enabled(True)
+        return y, x * 3
+
+    return Scenario(f, [call(LEAF), call(LEAF)])
+
+
+@program((LEAF,), breaks=1)
+def test_break_inside_no_grad(x: Tensor) -> Any:
+    with torch.no_grad():
+        y = x * 2
+        print(torch.is_grad_enabled())
+        z = y + x
+    return z, z.requires_grad, x * 2
+
+
+@program((LEAF,), breaks=1)
+def test_break_inside_autocast(x: Tensor) -> Any:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x.T
+        print(torch.is_autocast_enabled("cpu"))
+        z = x @ x.T
+    return y, z, x @ x.T
+
+
+@program((X,), breaks=None)
+def test_exception_inside_no_grad(x: Tensor) -> Any:
+    try:
+        with torch.no_grad():
+            x * 2
+            raise ValueError("on purpose")
+    except ValueError:
+        return torch.is_grad_enabled(), x + 1
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_entries_for_either_grad_mode(enabled: bool) -> None:
+    def f(x: Tensor) -> Any:
+        return x * 2 if torch.is_grad_enabled() else x * 3
+
+    with torch.set_grad_enabled(enabled):
+        check_same(f, (LEAF,), breaks=0)
+
+
+def test_capture_leaves_torchs_state_alone() -> None:
+    seen = []
+
+    def backend(gm: Any, example_inputs: Any) -> Any:
+        seen.append((torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")))
+        return gm
+
+    def f(x: Tensor) -> Any:
+        torch.set_grad_enabled(False)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return x @ x.T
+
+    compiled = dynacap.compile(f, backend=backend)
+    try:
+        compiled(X)
+    finally:
+        torch.set_grad_enabled(True)
+    assert seen == [(True, False)]
+
+
+SETTERS = {
+    "default dtype": lambda: torch.set_default_dtype(torch.float32),
+    "seed": lambda: torch.manual_seed(3),
+    "threads": lambda: torch.set_num_threads(torch.get_num_threads()),
+    "deterministic": lambda: torch.use_deterministic_algorithms(False),
+}
+
+
+@pytest.mark.parametrize("setter", SETTERS.values(), ids=SETTERS.keys())
+def test_process_settings_break(setter: Any) -> None:
+    def f(x: Tensor) -> Any:
+        y = x + 1
+        setter()
+        return y + torch.rand(3, 4)
+
+    outcome = check_same(f, (X,))
+    assert outcome.counters["breaks"] > 0
+
+
+def test_answers_while_capturing() -> None:
+    def f(x: Tensor) -> Any:
+        compiling = torch.compiler.is_compiling()
+        return x + 1, compiling, torch.jit.is_scripting(), torch.jit.is_tracing()
+
+    compiled = dynacap.compile(f, backend="eager", fullgraph=True)
+    assert compiled(X)[1:] == (True, False, False)
+    assert f(X)[1] is False
