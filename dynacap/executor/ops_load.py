@@ -12,7 +12,7 @@ from dynacap.values.base import DELETED, NULL, Const, Known, Lazy, Sentinel, Val
 from dynacap.values.object import CellValue
 
 
-@handles("RESUME", "NOP")
+@handles("RESUME")
 def nothing(m: Machine, f: Frame, i: Instruction) -> None:
     """No effect on the stack."""
 
