@@ -12,17 +12,19 @@ from typing import Any
 
 import torch
 
-from dynacap import log, marks, polyfills as _polyfills, totals
+from dynacap import log, marks, totals
 from dynacap.backends import lookup_backend
 from dynacap.cache import Options, Session
 from dynacap.compiled_module import compile_module, original
 from dynacap.driver import Driver
-from dynacap.reports import Explanation, explain_session
-from dynacap.marks import is_compiling as is_compiling
 from dynacap.hook import choose_hook, make_compiled_function, set_suspend_type
+from dynacap.marks import is_compiling as is_compiling
+from dynacap.reports import Explanation, explain_session
 from dynacap.suspend import Suspend
-from dynacap.values import library as _library  # registers the handlers
-from dynacap.values import torch_library as _torch_library
+from dynacap.values import (
+    library as _library,  # registers the handlers
+    torch_library as _torch_library,
+)
 
 set_suspend_type(Suspend)
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()

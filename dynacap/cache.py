@@ -16,8 +16,8 @@ from dynacap import log, totals
 from dynacap.backends import eager
 from dynacap.backends.registry import Backend
 from dynacap.capture import RAISED, Region, capture
-from dynacap.config import config
 from dynacap.codegen.runtime import call_flat
+from dynacap.config import config
 from dynacap.convert import Built, build_entry
 from dynacap.errors import (
     DynacapError,
@@ -172,9 +172,7 @@ class Place:
     def _flat_sources(self, flat: tuple[Any, ...]) -> list[Source]:
         return [Local(index, f"arg{index}") for index in range(len(flat))]
 
-    def _store(
-        self, region: Region, built: Built, flat: tuple[Any, ...], started: float
-    ) -> None:
+    def _store(self, region: Region, built: Built, flat: tuple[Any, ...], started: float) -> None:
         guards = region.machine.guards
         checker = make_checker(guards, built.slots)
         if checker.check(flat) is None:
@@ -260,4 +258,3 @@ class _PlainEntry:
 
     def __call__(self, *flat: Any) -> Any:
         return self.plain(flat)
-

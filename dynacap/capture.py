@@ -78,8 +78,8 @@ def _start(machine: Machine, sites: tuple[Site, ...] | None, flat: tuple[Any, ..
 def _raised_at(machine: Machine, raised: UserRaise) -> tuple[int, GraphBreak]:
     """An exception leaves the region: the instruction that raised it runs eagerly."""
     exc = raised.exc
-    steps = exc.raised_at if isinstance(exc, ExceptionValue) and exc.raised_at > 0 else (
-        machine.steps
+    steps = (
+        exc.raised_at if isinstance(exc, ExceptionValue) and exc.raised_at > 0 else (machine.steps)
     )
     stack = machine.user_stack()
     return steps - 1, GraphBreak(RAISED, f"{exc.describe()} is raised", stack=stack)

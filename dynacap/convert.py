@@ -95,9 +95,9 @@ def _finish_graph(
     if not any(node.op.startswith("call_") for node in graph.nodes):
         return None, []
     graph.output(tuple(outputs))
-    placeholders = {node: value for node, value in zip(
-        graph.placeholders, machine.tensors.inputs, strict=True
-    )}
+    placeholders = {
+        node: value for node, value in zip(graph.placeholders, machine.tensors.inputs, strict=True)
+    }
     kept: list[TensorValue] = []
     for node, value in placeholders.items():
         if node.users:

@@ -43,9 +43,11 @@ def of(function: Any) -> Mark | None:
     if mark is not None:
         return mark  # type: ignore[no-any-return]
     if "_torchdynamo_disable" in found:
-        return Mark("disable", found.get("_torchdynamo_disable_msg")) if found[
-            "_torchdynamo_disable"
-        ] else None
+        return (
+            Mark("disable", found.get("_torchdynamo_disable_msg"))
+            if found["_torchdynamo_disable"]
+            else None
+        )
     return None
 
 

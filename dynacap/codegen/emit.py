@@ -201,8 +201,9 @@ def _list(e: Emitter, value: ListValue) -> str:
     elif issubclass(cls, collections.deque):
         maker = e.constant(cls, cls.__name__)
         size = "" if value.maxlen is None else f"(), {value.maxlen}"
-        name = e.let("items", f"{maker}({size})" if cls is collections.deque else
-                     f"{maker}.__new__({maker})")
+        name = e.let(
+            "items", f"{maker}({size})" if cls is collections.deque else f"{maker}.__new__({maker})"
+        )
         extend = f"{e.constant(collections.deque, 'deque')}.extend({name}, "
     else:
         maker = e.constant(cls, cls.__name__)
@@ -379,4 +380,3 @@ def rebuilds(kind: type) -> Callable[[Rule], Rule]:
         return rule
 
     return register
-

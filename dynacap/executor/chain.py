@@ -67,9 +67,7 @@ def start_piece(m: Machine, sites: tuple[Site, ...], flat: tuple[Any, ...]) -> N
         at += site.count - waiting
 
 
-def _resume_frame(
-    m: Machine, site: Site, flat: tuple[Any, ...], at: int, waiting: bool
-) -> None:
+def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waiting: bool) -> None:
     """``waiting``: the result of the call that the frame waits for is not there yet."""
     code, point = site.code, site.point
     value = m.wrap(flat[at], Local(at, code.co_name))

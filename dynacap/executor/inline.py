@@ -78,9 +78,7 @@ def _bind_keywords(
     return rest
 
 
-def _fill_defaults(
-    m: Outside, fn: FunctionValue, count: int, locals_: list[Value | None]
-) -> None:
+def _fill_defaults(m: Outside, fn: FunctionValue, count: int, locals_: list[Value | None]) -> None:
     if all(value is not None for value in locals_[:count]):
         return
     defaults = positional_defaults(m, fn)

@@ -120,4 +120,3 @@ def with_except_start(m: Machine, f: Frame, i: Instruction) -> None:
     exit_ = f.stack[-4]
     assert isinstance(exc, Value) and isinstance(exit_, Value)
     f.push(m.call(exit_, [m.class_value(exc.cls), exc, TracebackValue(exc)]))
-

@@ -30,8 +30,19 @@ _GENERIC_GETATTRIBUTE = {
     for cls in (object, types.ModuleType, types.FunctionType, type(len), types.MethodType)
 }
 _TYPE_FIELDS = frozenset(
-    {"__name__", "__qualname__", "__module__", "__doc__", "__mro__", "__bases__", "__base__",
-     "__flags__", "__abstractmethods__", "__annotations__", "__text_signature__"}
+    {
+        "__name__",
+        "__qualname__",
+        "__module__",
+        "__doc__",
+        "__mro__",
+        "__bases__",
+        "__base__",
+        "__flags__",
+        "__abstractmethods__",
+        "__annotations__",
+        "__text_signature__",
+    }
 )
 
 
@@ -129,9 +140,14 @@ def _bind_staticmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls
 
 
 def _bind_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
-    owner = obj if obj is not None and isinstance(obj.cls, type) and type(obj) is Known and (
-        isinstance(obj.value, type)
-    ) else t.class_value(cls)
+    owner = (
+        obj
+        if obj is not None
+        and isinstance(obj.cls, type)
+        and type(obj) is Known
+        and (isinstance(obj.value, type))
+        else t.class_value(cls)
+    )
     func = _part(t, raw.__func__, value, "__func__")
     return BoundMethod(func, owner)
 
@@ -185,8 +201,10 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
         return None if held is DELETED else held  # type: ignore[return-value]
     real = real_of(obj)
     if real is None:
-        return None if isinstance(obj, ObjectValue) else t.graph_break(
-            "unsupported-field", f"{obj.cls.__name__}.{raw.__name__}"
+        return (
+            None
+            if isinstance(obj, ObjectValue)
+            else t.graph_break("unsupported-field", f"{obj.cls.__name__}.{raw.__name__}")
         )
     return read_real_field(t, raw, obj, real)
 
@@ -341,9 +359,7 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
         return
     attrs = instance_dict(t, obj)
     if attrs is None:
-        t.raise_error(
-            AttributeError, f"{obj.cls.__name__!r} object has no attribute {name!r}"
-        )
+        t.raise_error(AttributeError, f"{obj.cls.__name__!r} object has no attribute {name!r}")
     attrs.set(t, name, Const(name), value)
 
 
@@ -452,4 +468,3 @@ def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:
     else:
         text = f"{obj.cls.__name__!r} object has no attribute {name!r}"
     t.raise_error(AttributeError, text)
-

@@ -57,16 +57,12 @@ def _bind_special(t: Tracer, raw: Any, value: Value, obj: Value, cls: type) -> V
     return call_special(t, value, "__get__", [obj, t.class_value(cls)])
 
 
-def call_value(
-    t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs | None = None
-) -> Value:
+def call_value(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs | None = None) -> Value:
     """``fn(*args, **kwargs)``."""
     return t.call(fn, args, kwargs or {})
 
 
-def resolve_call(
-    t: Tracer, fn: Value, args: list[Value]
-) -> tuple[Value, list[Value]]:
+def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[Value]]:
     """Unwrap bound methods and objects with ``__call__``, down to a function or a C callable."""
     while True:
         if type(fn) is BoundMethod:
@@ -208,9 +204,7 @@ def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
     if isinstance(init, types.FunctionType):
         result = t.call(t.class_attribute(obj.cls, "__init__"), [obj, *args], kwargs)
         if not (type(result) is Const and result.value is None):
-            t.raise_error(
-                TypeError, f"__init__() should return None, not {result.cls.__name__!r}"
-            )
+            t.raise_error(TypeError, f"__init__() should return None, not {result.cls.__name__!r}")
         return obj
     call_c_function(t, init, [obj, *args], kwargs)
     return obj
@@ -242,4 +236,3 @@ def new_object(t: Tracer, cls: type) -> Value:
         except TypeError as error:
             t.raise_real(error)
     return ObjectValue(cls)
-

@@ -84,9 +84,7 @@ def iterate(t: Tracer, obj: Value) -> Value:
     if t.lookup(obj.cls, "__iter__") is not MISSING:
         found = call_special(t, obj, "__iter__", [])
         if t.lookup(found.cls, "__next__") is MISSING:
-            t.raise_error(
-                TypeError, f"iter() returned non-iterator of type {found.cls.__name__!r}"
-            )
+            t.raise_error(TypeError, f"iter() returned non-iterator of type {found.cls.__name__!r}")
         return found
     if t.lookup(obj.cls, "__getitem__") is not MISSING:
         return SequenceIterator(obj)
@@ -125,5 +123,3 @@ def stop_value(exc: Value) -> Value:
     if isinstance(exc, ExceptionValue) and exc.args:
         return exc.args[0]
     return Const(None)
-
-
