@@ -98,6 +98,33 @@ class Const(Value):
         return _short_repr(self.value)
 
 
+class UnreadConst(Const):
+    """A number or text from outside that nothing has looked at yet: it is guarded by value when
+    its value is first read, and costs nothing where it is only handed on."""
+
+    __slots__ = ("_guard", "_held")
+
+    def __init__(self, value: Any, source: Source, guard: Callable[..., None]) -> None:
+        self.source = source
+        self._held = value
+        self._guard: Callable[..., None] | None = guard
+
+    @property
+    def cls(self) -> type:
+        """The type, which is guarded on its own."""
+        if self._guard is not None:
+            self._guard("TypeIs", self.source, type(self._held))
+        return type(self._held)
+
+    @property
+    def value(self) -> Any:
+        """The number or text; guarded from now on."""
+        if self._guard is not None:
+            guard, self._guard = self._guard, None
+            guard("ConstEq", self.source, self._held)
+        return self._held
+
+
 class Known(Value):
     """An object known by identity: a class, a module, a function written in C, an enum member.
 

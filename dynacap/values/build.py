@@ -172,8 +172,9 @@ def build_tuple(t: Tracer, real: Any, source: Source | None) -> Value:
 
 @builds_subclasses(list)
 def build_list(t: Tracer, real: Any, source: Source | None) -> Value:
-    """A list or an instance of a subclass."""
-    return ListValue(_items(t, real, source, SeqItem), type(real), real, source)
+    """A list or an instance of a subclass; its length is guarded when its items are needed."""
+    guard_type(t, real, source)
+    return ListValue(lambda: _items(t, real, source, SeqItem), type(real), real, source)
 
 
 @builds_subclasses(collections.deque)

@@ -7,7 +7,7 @@ share the storage classes here; ``attrs`` then mirrors their ``__dict__``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dynacap.guards.source import Source
@@ -63,21 +63,50 @@ class TupleValue(Stored):
 
 
 class ListValue(Stored):
-    """A list or a deque: ``items`` is what it holds now."""
+    """A list or a deque: ``items`` is what it holds now.
 
-    __slots__ = ("items", "maxlen")
+    One from outside is looked at when its items are first asked for (``load``); until then
+    elements can be appended without knowing, or guarding, what it holds.
+    """
+
+    __slots__ = ("_items", "_load", "appended", "maxlen")
 
     def __init__(
         self,
-        items: list[Value],
+        items: list[Value] | Callable[[], list[Value]],
         type_: type = list,
         real: Any = None,
         source: Source | None = None,
         maxlen: int | None = None,
     ) -> None:
         super().__init__(type_, real, source)
-        self.items = items
+        self._items: list[Value] | None = items if isinstance(items, list) else None
+        self._load = None if isinstance(items, list) else items
+        self.appended: list[Value] = []
         self.maxlen = maxlen
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all of what it holds is known."""
+        return self._items is not None
+
+    @property
+    def items(self) -> list[Value]:
+        """What it holds now; may be changed in place."""
+        if self._items is None:
+            assert self._load is not None
+            self._items = self._load() + self.appended
+            self.appended = []
+        return self._items
+
+    @items.setter
+    def items(self, items: list[Value]) -> None:
+        self._items = items
+        self.appended = []
+
+    def extend(self, items: list[Value]) -> None:
+        """Put elements behind the last."""
+        (self.appended if self._items is None else self._items).extend(items)
 
 
 class SliceValue(Stored):
@@ -94,9 +123,13 @@ class SliceValue(Stored):
 
 
 class SetValue(Stored):
-    """A set or frozenset; ``items`` maps keys to the elements, in insertion order."""
+    """A set or frozenset; ``items`` maps keys to the elements, in insertion order.
 
-    __slots__ = ("items",)
+    ``shadow`` is a real set of the keys to which the same was done, for it has the order that
+    CPython would show; None while elements were only added.
+    """
+
+    __slots__ = ("items", "shadow")
 
     def __init__(
         self,
@@ -104,9 +137,37 @@ class SetValue(Stored):
         type_: type = set,
         real: Any = None,
         source: Source | None = None,
+        shadow: Any = None,
     ) -> None:
         super().__init__(type_, real, source)
         self.items = items
+        self.shadow: Any = shadow if shadow is not None else real
+
+    def table(self) -> Any:
+        """The shadow, to be read."""
+        if self.shadow is None:
+            self.shadow = set()
+            for key in self.items:
+                self.shadow.add(key)
+        return self.shadow
+
+    def changing(self) -> set[Key]:
+        """The shadow, to be changed."""
+        if self.table() is self.real:
+            self.shadow = set(self.real)
+        changed: set[Key] = self.shadow
+        return changed
+
+    def add(self, key: Key, item: Value) -> None:
+        """Add an element unless it is there."""
+        self.items.setdefault(key, item)
+        if self.shadow is not None:
+            self.changing().add(key)
+
+    def discard(self, key: Key) -> bool:
+        """Remove an element; False if it was not there."""
+        self.changing().discard(key)
+        return self.items.pop(key, None) is not None
 
     def constant(self) -> Any:
         if self.type_ is not frozenset:

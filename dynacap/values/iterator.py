@@ -351,6 +351,30 @@ class DequeIterator(ListIterator):
         return deque_iterator_at, [self.over, Const(self.index)]
 
 
+class ReversedDequeIterator(DequeIterator):
+    """``reversed(deque)``."""
+
+    __slots__ = ()
+    type_ = type(reversed(deque()))
+
+    def step(self, t: Tracer) -> Value | None:
+        items = self.over.items
+        if len(items) != self.length:
+            t.raise_error(RuntimeError, "deque mutated during iteration")
+        if self.index >= len(items):
+            return None
+        self.index += 1
+        return t.force_item(items, len(items) - self.index)
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return reversed_deque_at, [self.over, Const(self.index)]
+
+
+def reversed_deque_at(over: deque[Any], steps: int) -> Iterator[Any]:
+    """A deque's reverse iterator after so many steps."""
+    return advanced(reversed(over), steps)
+
+
 def deque_iterator_at(over: deque[Any], steps: int) -> Iterator[Any]:
     """A deque's iterator after so many steps."""
     return advanced(iter(over), steps)

@@ -74,7 +74,8 @@ def test_mode_that_stays_set() -> Scenario:
         torch.set_grad_enabled(True)
         return seen
 
-    return Scenario(f, [call(LEAF), call(LEAF)], after=after)
+    leaf = LEAF.detach().clone().requires_grad_()
+    return Scenario(f, [call(leaf), call(leaf)], after=after)
 
 
 @scenario(breaks=None)
@@ -87,7 +88,8 @@ def test_mode_alone_in_a_region() -> Scenario:
         torch.set_grad_enabled(True)
         return y, x * 3
 
-    return Scenario(f, [call(LEAF), call(LEAF)])
+    leaf = LEAF.detach().clone().requires_grad_()
+    return Scenario(f, [call(leaf), call(leaf)])
 
 
 @program((LEAF,), breaks=1)

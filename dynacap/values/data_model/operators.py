@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynacap.values.base import MISSING, Const, Known, Value
+from dynacap.values.base import MISSING, Const, Known, UnreadConst, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.calls import call_special, fold
 
@@ -169,7 +169,7 @@ def _identity(value: Value) -> Any:
 
 def truth(t: Tracer, value: Value) -> bool:
     """``bool(value)``."""
-    if type(value) is Const:
+    if isinstance(value, Const):
         return bool(value.value)
     if t.tensors.owns(value):
         return t.tensors.truth(t, value)
@@ -188,7 +188,7 @@ def truth(t: Tracer, value: Value) -> bool:
 def _folds(value: Value) -> bool:
     """Operands on which an operator may run for real: no user code hides behind it."""
     kind = type(value)
-    if kind is Const:
+    if kind is Const or kind is UnreadConst:
         return True
     if kind is TupleValue:
         return value.cls is tuple and all(_folds(item) for item in value.items)  # type: ignore[attr-defined]

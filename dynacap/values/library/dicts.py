@@ -86,6 +86,11 @@ def merge(t: Tracer, self: DictValue, source: Value) -> None:
     iterator = iterate(t, source)
     count = 0
     while (pair := advance(t, iterator)) is not None:
+        if t.lookup(pair.cls, "__iter__") is MISSING:
+            t.raise_error(
+                TypeError,
+                f"cannot convert dictionary update sequence element #{count} to a sequence",
+            )
         _store_pair(t, self, elements(t, pair), count)
         count += 1
 

@@ -91,7 +91,8 @@ def as_storage(t: Tracer, value: Value) -> Value:
     if isinstance(real, tuple):
         return TupleValue([t.wrap(item, None) for item in real], type(real))
     if isinstance(real, frozenset):
-        return SetValue({item: t.wrap(item, None) for item in real}, type(real))
+        items = {item: t.wrap(item, None) for item in real}
+        return SetValue(items, type(real), shadow=real)
     return value
 
 

@@ -106,7 +106,8 @@ def _reversed(t: Tracer, obj: Value, /) -> Value:
 @handles(sum)
 def _sum(t: Tracer, iterable: Value, /, start: Value = Const(0)) -> Value:
     if start.cls in (str, bytes):
-        t.raise_error(TypeError, f"sum() can't sum {start.cls.__name__} [use join instead]")
+        kind, empty = ("strings", "''") if start.cls is str else ("bytes", "b''")
+        t.raise_error(TypeError, f"sum() can't sum {kind} [use {empty}.join(seq) instead]")
     iterator = iterate(t, iterable)
     numbers: list[Any] = []  # summed for real: from 3.12 on, sum() of floats compensates
     rest: Value | None = None
@@ -124,7 +125,7 @@ def _sum(t: Tracer, iterable: Value, /, start: Value = Const(0)) -> Value:
 
 
 def _plain_number(value: Value) -> Any:
-    return value.value if type(value) is Const and type(value.value) in (int, float, bool) else None
+    return value.value if isinstance(value, Const) and type(value.value) in (int, float, bool) else None
 
 
 @handles(any)

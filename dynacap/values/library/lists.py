@@ -29,7 +29,7 @@ def _init(t: Tracer, self: ListValue, iterable: Value | None = None, /) -> None:
 
 @handles(list.append)
 def _append(t: Tracer, self: ListValue, item: Value, /) -> None:
-    self.items.append(item)
+    self.extend([item])
     t.touch(self)
 
 
@@ -46,7 +46,7 @@ def extend(t: Tracer, self: ListValue, iterable: Value, /) -> None:
 def _extend_from(t: Tracer, self: ListValue, iterable: Value) -> None:
     iterator = iterate(t, iterable)
     while (item := advance(t, iterator)) is not None:
-        self.items.append(item)
+        self.extend([item])
 
 
 @handles(list.__iadd__)

@@ -8,7 +8,12 @@ from collections import deque
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import compare, is_same, truth
-from dynacap.values.iterator import DequeIterator, ListIterator, TupleIterator
+from dynacap.values.iterator import (
+    DequeIterator,
+    ListIterator,
+    ReversedDequeIterator,
+    TupleIterator,
+)
 from dynacap.values.library.handlers import (
     as_storage,
     handles,
@@ -176,3 +181,8 @@ def _tuple_iter(t: Tracer, self: TupleValue, /) -> Value:
 @handles(deque.__iter__)
 def _deque_iter(t: Tracer, self: ListValue, /) -> Value:
     return DequeIterator(self)
+
+
+@handles(deque.__reversed__)
+def _deque_reversed(t: Tracer, self: ListValue, /) -> Value:
+    return ReversedDequeIterator(self)

@@ -1,8 +1,7 @@
 """``set`` and ``frozenset``.
 
-Elements are kept in the order in which they were added.  Where a program can see the order it is
-that of a real set to which the same elements were added; elements whose hash capture does not
-know break there.
+Where a program can see the order of the elements, it is that of a real set of constants to which
+the same was done; elements whose hash capture does not know break there.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dynacap.values.base import Const, Known, Value
-from dynacap.values.container import SetValue
+from dynacap.values.base import Const, Value, is_const
+from dynacap.values.container import DictValue, ListValue, SetValue
 from dynacap.values.iterator import SetIterator
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import (
@@ -45,23 +44,23 @@ def keyed_of(t: Tracer, iterable: Value) -> Keyed:
     return keyed_elements(t, elements(t, iterable))
 
 
+def table_of(t: Tracer, iterable: Value) -> Any:
+    """A real set, dict or list of keys, with which a real set does what it would do with the
+    iterable.
+    """
+    stored = as_storage(t, iterable)
+    if isinstance(stored, SetValue):
+        return stored.table()
+    keys = list(keyed_of(t, iterable))
+    return dict.fromkeys(keys) if isinstance(iterable, DictValue) else keys
+
+
 def ordered(t: Tracer, self: SetValue) -> list[Value]:
     """The elements in the order in which a real set shows them."""
     items = self.items
-    if len(items) < 2 or (self.real is not None and self.source is None):
-        return list(items.values())
-    if not all(isinstance(item, (Const, Known)) for item in items.values()):
+    if len(items) > 1 and not all(is_const(item) for item in items.values()):
         t.graph_break("set-order", "the order of a set's elements hangs on their addresses")
-    by_real = {_real(item): item for item in items.values()}
-    real = set()
-    for element in by_real:
-        real.add(element)
-    return [by_real[element] for element in real]
-
-
-def _real(item: Value) -> Any:
-    assert isinstance(item, (Const, Known))
-    return item.value
+    return [items[key] for key in self.table()]
 
 
 @handles(set.__new__)
@@ -69,12 +68,29 @@ def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
     return SetValue({}, cls.known())
 
 
+def update(t: Tracer, self: SetValue, iterable: Value) -> None:
+    """``set.update`` with one iterable."""
+    iterable = _walked_once(t, iterable)
+    added, table = keyed_of(t, iterable), table_of(t, iterable)
+    if self.items or not isinstance(table, list):
+        self.changing().update(table)
+    self.items = unite(self.items, added)
+    t.touch(self)
+
+
+def _walked_once(t: Tracer, iterable: Value) -> Value:
+    """Iterators cannot be asked twice; their elements can."""
+    if isinstance(as_storage(t, iterable), (SetValue, DictValue)):
+        return iterable
+    return ListValue(elements(t, iterable))
+
+
 @handles(set.__init__)
 def _init(t: Tracer, self: SetValue, iterable: Value | None = None, /) -> None:
-    items = {} if iterable is None else dict(keyed_of(t, iterable))
-    if items or self.items:
-        t.touch(self)
-    self.items = items
+    if self.items:
+        _clear(t, self)
+    if iterable is not None:
+        update(t, self, iterable)
 
 
 @handles(frozenset.__new__)
@@ -82,7 +98,10 @@ def _new_frozen(t: Tracer, cls: Value, iterable: Value | None = None, /) -> Valu
     type_ = cls.known()
     if iterable is not None and type_ is frozenset and iterable.cls is frozenset:
         return iterable
-    return SetValue({} if iterable is None else dict(keyed_of(t, iterable)), type_)
+    made = SetValue({}, type_)
+    if iterable is not None:
+        update(t, made, iterable)
+    return made
 
 
 @handles(*methods("__len__", *_BOTH))
@@ -109,19 +128,19 @@ def _iter(t: Tracer, self: SetValue, /) -> Value:
 
 @handles(set.add)
 def _add(t: Tracer, self: SetValue, item: Value, /) -> None:
-    self.items.setdefault(t.key_of(item), item)
+    self.add(t.key_of(item), item)
     t.touch(self)
 
 
 @handles(set.discard)
 def _discard(t: Tracer, self: SetValue, item: Value, /) -> None:
-    self.items.pop(_element_key(t, item), None)
+    self.discard(_element_key(t, item))
     t.touch(self)
 
 
 @handles(set.remove)
 def _remove(t: Tracer, self: SetValue, item: Value, /) -> None:
-    if self.items.pop(_element_key(t, item), None) is None:
+    if not self.discard(_element_key(t, item)):
         raise_with(KeyError, item)
     t.touch(self)
 
@@ -130,8 +149,8 @@ def _remove(t: Tracer, self: SetValue, item: Value, /) -> None:
 def _pop(t: Tracer, self: SetValue, /) -> Value:
     if not self.items:
         t.raise_error(KeyError, "pop from an empty set")
-    item = ordered(t, self)[0]
-    del self.items[t.key_of(item)]
+    ordered(t, self)
+    item = self.items.pop(self.changing().pop())
     t.touch(self)
     return item
 
@@ -139,12 +158,15 @@ def _pop(t: Tracer, self: SetValue, /) -> Value:
 @handles(set.clear)
 def _clear(t: Tracer, self: SetValue, /) -> None:
     self.items = {}
+    self.shadow = set()
     t.touch(self)
 
 
 @handles(*methods("copy", *_BOTH))
 def _copy(t: Tracer, self: SetValue, /) -> Value:
-    return self if self.cls is frozenset else SetValue(dict(self.items), _kind(self))
+    if self.cls is frozenset:
+        return self
+    return SetValue(dict(self.items), _kind(self), shadow=set(self.table()))
 
 
 def _kind(self: SetValue) -> type:
@@ -178,33 +200,38 @@ Combine = Callable[[Keyed, Keyed], Keyed]
 def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine) -> None:
     """``a | b``, ``a |= b``, ``a.union(*others)`` and ``a.update(*others)``, or their kin."""
 
+    def apply(t: Tracer, self: SetValue, other: Value) -> None:
+        other = _walked_once(t, other)
+        getattr(self.changing(), inplace)(table_of(t, other))
+        self.items = combine(self.items, keyed_of(t, other))
+
     @handles(*methods(f"__{symbol}__", *_BOTH))
     def operate(t: Tracer, self: SetValue, other: Value, /) -> Value:
         right = as_storage(t, other)
         if not isinstance(right, SetValue):
             return not_implemented()
-        return SetValue(combine(self.items, right.items), _kind(self))
+        table = getattr(set, plain)(set(self.table()), right.table())
+        return SetValue(combine(self.items, right.items), _kind(self), shadow=table)
 
     @handles(*methods(f"__i{symbol}__", *_BOTH))
     def operate_inplace(t: Tracer, self: SetValue, other: Value, /) -> Value:
-        right = as_storage(t, other)
-        if not isinstance(right, SetValue):
+        if not isinstance(as_storage(t, other), SetValue):
             return not_implemented()
-        self.items = combine(self.items, right.items)
+        apply(t, self, other)
         t.touch(self)
         return self
 
     @handles(*methods(plain, *_BOTH))
     def method(t: Tracer, self: SetValue, /, *others: Value) -> Value:
-        items = dict(self.items)
+        made = SetValue(dict(self.items), _kind(self), shadow=set(self.table()))
         for other in others:
-            items = combine(items, keyed_of(t, other))
-        return SetValue(items, _kind(self))
+            apply(t, made, other)
+        return made
 
     @handles(*methods(inplace, *_BOTH))
     def method_inplace(t: Tracer, self: SetValue, /, *others: Value) -> None:
         for other in others:
-            self.items = combine(self.items, keyed_of(t, other))
+            apply(t, self, other)
         t.touch(self)
 
 

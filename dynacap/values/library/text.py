@@ -27,21 +27,21 @@ _busy: list[Value] = []  # containers whose text is being made
 
 def to_str(t: Tracer, value: Value) -> str:
     """``str(value)``."""
-    if type(value) is Const and type(value.value) in _PLAIN:
+    if isinstance(value, Const) and type(value.value) in _PLAIN:
         return str(value.value)
     return _text(t, value, "__str__", [])
 
 
 def to_repr(t: Tracer, value: Value) -> str:
     """``repr(value)``."""
-    if type(value) is Const and type(value.value) in _PLAIN:
+    if isinstance(value, Const) and type(value.value) in _PLAIN:
         return repr(value.value)
     return _text(t, value, "__repr__", [])
 
 
 def to_format(t: Tracer, value: Value, spec: str) -> str:
     """``format(value, spec)``."""
-    if type(value) is Const and type(value.value) in _PLAIN:
+    if isinstance(value, Const) and type(value.value) in _PLAIN:
         return str(folded(t, format, [value, Const(spec)]).constant())
     return _text(t, value, "__format__", [Const(spec)])
 
@@ -94,7 +94,7 @@ class _ShownNumber(_Shown):
 def shown(t: Tracer, value: Value) -> Any:
     """A constant, or what stands for the value in a C function that makes text of it."""
     value = t.force(value)
-    if type(value) is Const and type(value.value) in _PLAIN:
+    if isinstance(value, Const) and type(value.value) in _PLAIN:
         return value.value
     if hasattr(value.cls, "__int__") or hasattr(value.cls, "__float__"):
         return _ShownNumber(t, value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from dynacap.values.base import Const, Known, Lazy, NotConstant, Value
+from dynacap.values.base import Const, Known, Lazy, NotConstant, Value, UnreadConst
 from dynacap.values.container import DictValue, ListValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.tensor.surface import is_operation
@@ -26,7 +26,7 @@ def lower(t: Tracer, value: Value) -> Pair:
     kind = type(value)
     if kind is TensorValue:
         return value.node, value.fake  # type: ignore[attr-defined]
-    if kind is Const:
+    if kind is Const or kind is UnreadConst:
         return value.value, value.value  # type: ignore[attr-defined]
     lowering = _LOWERINGS.get(kind)
     if lowering is None:

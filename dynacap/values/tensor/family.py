@@ -27,6 +27,7 @@ from dynacap.values.tensor.value import TensorValue
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
+AT_START: list[Callable[[], None]] = []  # called when a capture starts
 PLAIN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter})
 _NUMBERS = (int, float, bool, complex)
 _NOT_IN_NAMES = re.compile(r"\W+")
@@ -53,6 +54,8 @@ class TensorFamily:
     # -- the life of a capture -------------------------------------------------------------------
     def enter_capture(self) -> None:
         """Called before the first instruction is traced."""
+        for prepare in AT_START:
+            prepare()
         self.world.quieten()
 
     def refusal(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from dynacap.values.torch_library import (
     autograd_function,
+    dynamo,
     modules,
     objects,
     questions,
@@ -9,4 +10,4 @@ from dynacap.values.torch_library import (
     state,
 )
 
-__all__ = ["autograd_function", "modules", "objects", "questions", "refused", "state"]
+__all__ = ["autograd_function", "dynamo", "modules", "objects", "questions", "refused", "state"]

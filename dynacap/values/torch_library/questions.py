@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -57,25 +56,6 @@ answers(
     torch._C._has_torch_function_unary,
     torch._C._has_torch_function_variadic,
 )
-
-# Modules that need not be imported: their questions are answered once they are.
-_LATE: dict[str, tuple[str, ...]] = {
-    "torch._dynamo": ("is_compiling",),
-    "torch._dynamo.external_utils": ("is_compiling",),
-}
-_pending = dict(_LATE)
-
-
-def register_late() -> None:
-    """Answer for the modules that were imported meanwhile; cheap, for the start of a capture."""
-    for name in tuple(_pending):
-        module = sys.modules.get(name)
-        if module is None:
-            continue
-        for attribute in _pending.pop(name):
-            function = getattr(module, attribute, None)
-            if function is not None:
-                answers(True, function)
 
 
 @native(torch.is_tensor)

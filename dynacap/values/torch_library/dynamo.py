@@ -1,0 +1,77 @@
+"""What code in the wild says to ``torch.compile`` means the same here.
+
+``torch._dynamo`` takes a second to import, so its functions are only looked for at the start of a
+capture, and only if someone else has imported it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynacap.values.base import Const, Value
+from dynacap.values.natives import find_native, native
+from dynacap.values.tensor.family import AT_START
+from dynacap.values.torch_library.questions import answers
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+
+def _graph_break(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    said = [*args, *kwargs.values()]
+    return t.graph_break(
+        "explicit-break", said[0].describe() if said else "graph_break() is called"
+    )
+
+
+def _nothing(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Hints about shapes and addresses change no result."""
+    return Const(None)
+
+
+def _compiling(function: Any) -> None:
+    answers(True, function)
+
+
+def _breaks(function: Any) -> None:
+    native(function)(_graph_break)
+
+
+def _ignored(function: Any) -> None:
+    native(function)(_nothing)
+
+
+_LATE: dict[str, dict[str, Callable[[Any], None]]] = {
+    "torch._dynamo": {
+        "is_compiling": _compiling,
+        "graph_break": _breaks,
+        "mark_static": _ignored,
+        "mark_static_address": _ignored,
+        "mark_dynamic": _ignored,
+        "maybe_mark_dynamic": _ignored,
+    },
+    "torch._dynamo.external_utils": {"is_compiling": _compiling},
+}
+_pending = dict(_LATE)
+
+
+def register_late() -> None:
+    """Know the functions of the modules that were imported meanwhile."""
+    for name in tuple(_pending):
+        module = sys.modules.get(name)
+        if module is None or getattr(module.__spec__, "_initializing", False):
+            continue
+        for attribute, register in _pending.pop(name).items():
+            function = getattr(module, attribute, None)
+            if function is not None and find_native(function) is None:
+                register(function)
+
+
+AT_START.append(register_late)
+
+for _function in (torch.compiler.cudagraph_mark_step_begin,):
+    _ignored(_function)
