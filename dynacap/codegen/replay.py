@@ -42,6 +42,10 @@ def _dict(e: Emitter, value: DictValue) -> None:
 
 def _list(e: Emitter, value: ListValue) -> None:
     name = e.expr(value)
+    if not value.is_loaded:
+        appended = ", ".join([e.expr(item) for item in value.appended])
+        e.line(f"list.extend({name}, [{appended}])")
+        return
     items = f"[{', '.join([e.expr(item) for item in value.items])}]"
     if issubclass(value.type_, collections.deque):
         base = e.constant(collections.deque, "deque")

@@ -6,9 +6,10 @@ from dynacap.executor.frame import Frame
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import Const, Known, Value
+from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
-from dynacap.values.data_model import find_attribute, get_item, length, unpack
+from dynacap.values.data_model import find_attribute, find_special, get_item, length, unpack
+from dynacap.values.library.sets import update
 
 _SEQUENCE_FLAG, _MAPPING_FLAG = 1 << 5, 1 << 6
 
@@ -63,7 +64,7 @@ def format_value(m: Machine, f: Frame, i: Instruction) -> None:
     value = f.pop()
     if i.arg.conversion is not None:
         value = m.call(Known(i.arg.conversion), [value])
-    if type(value) is Const and type(value.value) is str and spec.constant() == "":
+    if isinstance(value, Const) and type(value.value) is str and spec.constant() == "":
         f.stack.append(value)
     else:
         f.stack.append(m.call(Known(format), [value, spec]))
@@ -91,7 +92,7 @@ def set_add(m: Machine, f: Frame, i: Instruction) -> None:
     item = f.pop()
     made = _peek(f, i.arg)
     assert isinstance(made, SetValue)
-    made.items.setdefault(m.key_of(item), item)
+    made.add(m.key_of(item), item)
     m.touch(made)
 
 
@@ -110,6 +111,11 @@ def list_extend(m: Machine, f: Frame, i: Instruction) -> None:
     iterable = f.pop()
     made = _peek(f, i.arg)
     assert isinstance(made, ListValue)
+    if find_special(m, iterable, "__iter__") is MISSING and (
+        find_special(m, iterable, "__getitem__") is MISSING
+    ):
+        kind = iterable.cls.__name__
+        m.raise_error(TypeError, f"Value after * must be an iterable, not {kind}")
     made.items.extend(unpack(m, iterable))
     m.touch(made)
 
@@ -120,9 +126,7 @@ def set_update(m: Machine, f: Frame, i: Instruction) -> None:
     iterable = f.pop()
     made = _peek(f, i.arg)
     assert isinstance(made, SetValue)
-    for item in unpack(m, iterable):
-        made.items.setdefault(m.key_of(item), item)
-    m.touch(made)
+    update(m, made, iterable)
 
 
 @handles("DICT_UPDATE")

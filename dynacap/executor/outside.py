@@ -33,6 +33,7 @@ from dynacap.values.base import (
     Known,
     Lazy,
     Sentinel,
+    UnreadConst,
     Value,
 )
 from dynacap.values.build import CONST_TYPES, build
@@ -41,6 +42,7 @@ from dynacap.values.function import FunctionValue
 from dynacap.values.object import CellValue
 
 _IMMUTABLE_TYPE = 1 << 8
+_READ_LATE = frozenset({int, float, complex, str, bytes})
 _KINDS: dict[str, Any] = {
     name: getattr(module, name)
     for module in (kinds, relations, tensor_kind)
