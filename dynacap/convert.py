@@ -56,8 +56,11 @@ def build_entry(
     replay(emitter, machine.touched)
     result = _result(emitter, region)  # after the effects: iterators start on what is there now
     graph, inputs = _finish_graph(machine, list(emitter.outputs))
-    compiled, seconds = None, 0.0
-    if graph is not None:
+    compiled: Any = graph
+    seconds = 0.0
+    sets_state = machine.tensors.state_nodes > 0
+    computes = graph is not None and count_ops(graph) > machine.tensors.state_nodes
+    if graph is not None and computes:
         started = time.perf_counter()
         compiled = compile_graph(backend, graph, [value.real for value in inputs])
         seconds = time.perf_counter() - started
@@ -67,9 +70,11 @@ def build_entry(
     if graph is None:
         code = generate_entry(emitter, result, None, [], None)
     else:
-        code = generate_entry(emitter, result, names, outputs, recover)
+        code = generate_entry(emitter, result, names, outputs, recover, sets_state=sets_state)
     fn = code.make(compiled)
     _report(graph, code)
+    if not computes:
+        graph = None  # at most it sets grad mode and the like: nothing for a backend, nor to count
     return Built(fn, code.slots, code, graph, seconds)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dynacap.codegen.emit import Emitter
 from dynacap.guards.source import Source
+from dynacap.values.torch_library.state import current_state, restore_state
 
 _numbers = itertools.count()
 _INDENT = "    "
@@ -39,28 +40,47 @@ class EntryCode:
 
 
 def generate_entry(
-    e: Emitter, result: str, inputs: list[str] | None, outputs: list[str], recover: str | None
+    e: Emitter,
+    result: str,
+    inputs: list[str] | None,
+    outputs: list[str],
+    recover: str | None,
+    *,
+    sets_state: bool = False,
 ) -> EntryCode:
     """Put the parts together.
 
     ``e.lines`` are the lines behind the graph's call; ``inputs`` are the arguments of the graph,
     None if there is no graph (one without inputs and outputs may still set grad mode); ``recover``
-    is what to return if the graph raises and nothing has happened yet.
+    is what to return if the graph raises and nothing has happened yet.  A graph that sets torch's
+    state and then raises leaves it as ``with`` statements would have.
     """
     lines = [f"def entry({', '.join(e.args.values())}):"]
     body: list[str] = []
     if inputs is not None:
-        body += _graph_call(inputs, outputs, recover)
+        body += _graph_call(inputs, outputs, recover, e if sets_state else None)
     body += e.lines
     body.append(f"return {result}")
     lines += [_INDENT + line for line in body]
     return EntryCode("\n".join(lines) + "\n", e.constants, tuple(e.args))
 
 
-def _graph_call(inputs: list[str], outputs: list[str], recover: str | None) -> list[str]:
+def _graph_call(
+    inputs: list[str], outputs: list[str], recover: str | None, state: Emitter | None
+) -> list[str]:
     targets = ", ".join(outputs) + ("," if len(outputs) == 1 else "")
     call = f"graph({', '.join(inputs)})"
     line = f"{targets} = {call}" if outputs else call
+    if state is not None:
+        saved = state.fresh("state")
+        return [
+            f"{saved} = {state.helper(current_state)}()",
+            "try:",
+            _INDENT + line,
+            "except BaseException:",
+            _INDENT + f"{state.helper(restore_state)}({saved})",
+            _INDENT + "raise",
+        ]
     if recover is None:
         return [line]
     return ["try:", _INDENT + line, "except Exception:", _INDENT + f"return {recover}"]

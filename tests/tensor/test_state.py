@@ -120,6 +120,38 @@ def test_exception_inside_no_grad(x: Tensor) -> Any:
         return torch.is_grad_enabled(), x + 1
 
 
+@scenario(breaks=None)
+def test_graph_that_raises_inside_no_grad() -> Scenario:
+    def f(x: Tensor, at: Tensor) -> Any:
+        with torch.no_grad():
+            return x.clone().add_(1)[at]
+
+    def after(i: int, result: Any) -> Any:
+        return torch.is_grad_enabled()
+
+    return Scenario(f, [call(X, torch.tensor([0])), call(X, torch.tensor([9]))], after=after)
+
+
+def test_state_alone_is_nothing_for_a_backend() -> None:
+    called = []
+
+    def backend(gm: Any, example_inputs: Any) -> Any:
+        called.append(sum(node.op.startswith("call_") for node in gm.graph.nodes))
+        return gm
+
+    def f(x: Tensor) -> Any:
+        torch.set_grad_enabled(False)
+        dynacap.graph_break()
+        y = x * 2
+        dynacap.graph_break()
+        torch.set_grad_enabled(True)
+        return y
+
+    compiled = dynacap.compile(f, backend=backend)
+    assert not compiled(LEAF).requires_grad and not compiled(LEAF).requires_grad
+    assert torch.is_grad_enabled() and called == [1]
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_entries_for_either_grad_mode(enabled: bool) -> None:
     def f(x: Tensor) -> Any:

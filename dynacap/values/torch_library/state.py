@@ -23,6 +23,29 @@ if TYPE_CHECKING:
 Setter = Callable[..., Any]
 
 
+_AUTOCAST_DEVICES = ("cpu", "cuda")
+State = tuple[bool, bool, tuple[tuple[bool, torch.dtype], ...]]
+
+
+def current_state() -> State:
+    """The state that graphs change, for :func:`restore_state`."""
+    casts = tuple(
+        (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+        for device in _AUTOCAST_DEVICES
+    )
+    return torch.is_grad_enabled(), torch.is_autocast_cache_enabled(), casts
+
+
+def restore_state(state: State) -> None:
+    """Put the state back after a graph raised half-way."""
+    grad, cache, casts = state
+    torch._C._set_grad_enabled(grad)
+    torch.set_autocast_cache_enabled(cache)
+    for device, (enabled, dtype) in zip(_AUTOCAST_DEVICES, casts, strict=True):
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+
+
 def _sets(setter: Setter, current: Callable[..., Any], *, per_device: bool = False) -> None:
     """A setter whose arguments are constants; ``current`` reads what it sets."""
 
