@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dynacap import log, marks, totals
+from dynacap import log, marks, polyfills as _polyfills, totals
 from dynacap.backends import lookup_backend
 from dynacap.cache import Options, Session
 from dynacap.compiled_module import compile_module, original
@@ -199,4 +199,4 @@ def disallow_in_graph(fn: Any) -> Any:
     return marks.put(fn, marks.Mark("disable", "disallow_in_graph", recursive=False))
 
 
-_ = (_library, _torch_library)
+_ = (_library, _polyfills, _torch_library)

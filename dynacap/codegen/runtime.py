@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 CellType = types.CellType
-object_new = object.__new__
+_HEAP_TYPE = 1 << 9
+
+
+def object_new(cls: type) -> Any:
+    """An instance of a class as its base that is written in C makes it, ``__init__`` not run."""
+    base: Any = next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE)
+    return base.__new__(cls)
 
 
 def make_function(

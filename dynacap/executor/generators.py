@@ -11,6 +11,7 @@ from dynacap.executor.frame import Frame
 from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.data_model.items import stop_value
 from dynacap.values.function import FunctionValue, GeneratorValue
+from dynacap.values.iterator import IteratorValue
 from dynacap.values.object import ExceptionValue
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def _throw_into_delegate(
     if resume.op != "RESUME" or resume.arg & 3 != _YIELD_FROM:
         return None, thrown
     delegate = frame.stack[-1]
+    if isinstance(delegate, IteratorValue):
+        return None, thrown  # it has no ``throw``
     if not isinstance(delegate, GeneratorValue):
         m.graph_break("generator-throw", "throw() into an iterator that is no generator")
     if issubclass(thrown.cls, GeneratorExit):

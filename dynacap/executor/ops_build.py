@@ -221,7 +221,6 @@ def match_keys(m: Machine, f: Frame, i: Instruction) -> None:
 def match_class(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop names, class and subject; push the attributes to match, or None."""
     names, cls_value, subject = f.pop(), f.pop(), f.pop()
-    cls = cls_value.known()
     if not m.call(Known(isinstance), [subject, cls_value]).constant():
         f.stack.append(Const(None))
         return

@@ -355,7 +355,7 @@ class ReversedDequeIterator(DequeIterator):
     """``reversed(deque)``."""
 
     __slots__ = ()
-    type_ = type(reversed(deque()))
+    type_: type = type(reversed(deque()))
 
     def step(self, t: Tracer) -> Value | None:
         items = self.over.items

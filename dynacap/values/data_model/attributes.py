@@ -110,7 +110,8 @@ def bind(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Val
         return value if obj is None else BoundMethod(value, obj)
     binder = _BINDERS.get(type(raw))
     if binder is not None:
-        return binder(t, raw, value, obj, cls)
+        bound: Value | None = binder(t, raw, value, obj, cls)
+        return bound
     if type(value) is PropertyValue:
         return _bind_made(t, value, obj, cls)
     if t.lookup(type(raw), "__get__") is MISSING:

@@ -66,7 +66,8 @@ def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[V
     """Unwrap bound methods and objects with ``__call__``, down to a function or a C callable."""
     while True:
         if type(fn) is BoundMethod:
-            fn, args = fn.func, [fn.obj, *args]
+            method = fn
+            fn, args = method.func, [method.obj, *args]
         elif type(fn) is PropertyValue and fn.type_ is staticmethod:
             fn = fn.parts[0]
         elif isinstance(fn, (FunctionValue, Known)) and not _is_callable_object(t, fn):
@@ -86,7 +87,8 @@ def _is_callable_object(t: Tracer, fn: Value) -> bool:
         return False
     if t.tensors.is_operation(fn.value):
         return False
-    return isinstance(getattr(type(fn.value), "__call__", None), types.FunctionType)
+    written = getattr(type(fn.value), "__call__", None)  # noqa: B004, what kind it is matters
+    return isinstance(written, types.FunctionType)
 
 
 def call_resolved(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs) -> Value:

@@ -138,7 +138,7 @@ def _ne(t: Tracer, self: Value, other: Value, /) -> Value:
     return Const(not truth(t, found))
 
 
-@handles(object.__lt__, object.__le__, object.__gt__, object.__ge__)
+@handles(*(vars(object)[name] for name in ("__lt__", "__le__", "__gt__", "__ge__")))
 def _unordered(t: Tracer, self: Value, other: Value, /) -> Value:
     return not_implemented()
 

@@ -131,7 +131,7 @@ def _missing(t: Tracer, self: DictValue, key: Value, /) -> Value:
     return value
 
 
-@handles(defaultdict.default_factory)
+@handles(vars(defaultdict)["default_factory"])
 def _default_factory(t: Tracer, self: DictValue, /) -> Value:
     return self.default or Const(None)
 

@@ -20,7 +20,7 @@ def _iter(t: Tracer, self: Value, /) -> Value:
 
 
 @handles(_Generator.__next__)
-def _next(t: Tracer, self: Value, /) -> Value:
+def _next(t: Tracer, self: Value, /) -> Value | None:
     return next_(t, self)
 
 

@@ -155,7 +155,7 @@ def _register_extreme(function: Any, symbol: str) -> None:
         *others: Value,
         key: Value = Const(None),
         default: Value | None = None,
-    ) -> Value:
+    ) -> Value | None:
         if others and default is not None:
             name = function.__name__
             t.raise_error(

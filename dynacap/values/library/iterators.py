@@ -161,7 +161,8 @@ for _type in (
 
 def _iterator_types() -> set[type]:
     """Every real type whose iterators have a class here."""
-    inner = [type(iter(over)) for over in ([], (), "", "\xff", b"", range(0), range(1 << 70))]
+    iterables: tuple[Any, ...] = ([], (), "", "\xff", b"", range(0), range(1 << 70))
+    inner = [type(iter(over)) for over in iterables]
     empty: Any
     for empty in ({}, OrderedDict[Any, Any]()):
         for kind in ("keys", "values", "items"):
@@ -191,7 +192,7 @@ def _self(t: Tracer, self: Value, /) -> Value:
 
 
 @handles(*(kind.__next__ for kind in _TYPES if "__next__" in kind.__dict__))  # type: ignore[attr-defined]
-def _next(t: Tracer, self: Value, /) -> Value:
+def _next(t: Tracer, self: Value, /) -> Value | None:
     if not isinstance(self, IteratorValue):
         t.graph_break("outside-iterator", f"a {self.cls.__name__} made elsewhere is advanced")
     return next_(t, self)

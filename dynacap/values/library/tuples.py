@@ -26,7 +26,7 @@ def _new(t: Tracer, cls: Value, iterable: Value | None = None, /) -> Value:
     return TupleValue(items, type_)
 
 
-@handles(tuple.__getnewargs__)
+@handles(vars(tuple)["__getnewargs__"])
 def _getnewargs(t: Tracer, self: TupleValue, /) -> Value:
     return TupleValue([TupleValue(list(self.items))])
 

@@ -117,7 +117,9 @@ def _add_node(
             torch._mirror_autograd_meta_to(grad_source.fake, fake)  # type: ignore[attr-defined]
         fakes.append(fake)
     given = tuple(fakes) if isinstance(result, TupleValue) else fakes[0]
-    return t.tensors.emit_known(t, cls.apply, operands, given)
+    emitter: Any = t.tensors
+    made: Value = emitter.emit_known(t, cls.apply, operands, given)
+    return made
 
 
 def _refuse(t: Tracer, cls: type, what: str) -> NoReturn:

@@ -1,0 +1,323 @@
+"""Attributes by function, questions about classes, descriptors, enums and dataclasses."""
+
+import abc
+import dataclasses
+import enum
+import functools
+import types
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from dynacap.testing import program
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def caught(function: Any, *args: Any, **kwargs: Any) -> str:
+    try:
+        return repr(function(*args, **kwargs))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+class Base:
+    """Fields, a property that fails, a class attribute."""
+
+    kind = "base"
+
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
+
+    @property
+    def broken(self) -> int:
+        raise AttributeError("broken inside")
+
+    def grow(self, by: int = 1) -> int:
+        self.size += by
+        return self.size
+
+    @classmethod
+    def make(cls, *args: Any) -> "Base":
+        return cls(*args)
+
+    @staticmethod
+    def helper(n: int) -> int:
+        return n * 2
+
+
+class Derived(Base):
+    """Calls its base in all the ways there are."""
+
+    kind = "derived"
+
+    def __init__(self, size: int = 2, label: str = "d") -> None:
+        super().__init__(size)
+        self.label = label
+
+    def grow(self, by: int = 1) -> int:
+        return super().grow(by) + super(Derived, self).grow(0) + Base.grow(self, 0)
+
+    @classmethod
+    def make(cls, *args: Any) -> "Base":
+        made = super().make(*args)
+        made.size += 100
+        return made
+
+
+@program((X,))
+def test_attribute_functions(x: Tensor) -> Any:
+    b, d = Base(), Derived.make(5)
+    setattr(b, "extra", 4)  # noqa: B010
+    delattr(d, "label")
+    return (
+        getattr(b, "extra"), getattr(b, "none", 7), hasattr(b, "size"), hasattr(b, "broken"), getattr(b, "broken", "default"),  # noqa: B009
+        hasattr(d, "label"), vars(b), b.__dict__, d.size, d.grow(), b.kind, type(d).kind, d.__class__.__name__, Base.helper(3),
+        b.helper(4), caught(getattr, b, "zzz"), caught(delattr, b, "zzz"), caught(setattr, b, "broken", 1), d.make(1).size,
+        type(b) is Base, type(d).__mro__ == (Derived, Base, object), Derived.__bases__, callable(b), callable(Base), callable(len), x + 1,
+    )  # fmt: skip
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """Has a close method."""
+
+    def close(self) -> None: ...
+
+
+class Door:
+    """Closes."""
+
+    def close(self) -> None:
+        pass
+
+
+class Abstract(abc.ABC):
+    """Cannot be made."""
+
+    @abc.abstractmethod
+    def method(self) -> int: ...
+
+
+class Concrete(Abstract):
+    """Can."""
+
+    def method(self) -> int:
+        return 3
+
+
+class Even(type):
+    """A metaclass that decides membership."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, int) and instance % 2 == 0
+
+    def __subclasscheck__(cls, subclass: Any) -> bool:
+        return subclass is int
+
+
+class EvenNumber(metaclass=Even):
+    """Even numbers."""
+
+
+@program((X, nn.Linear(2, 2), [1]))
+def test_isinstance(x: Tensor, layer: nn.Linear, items: list[int]) -> Any:
+    d = Derived()
+    return (
+        isinstance(d, Base), isinstance(d, (int, Derived)), isinstance(d, int | Base), isinstance(1, bool), isinstance(True, int),
+        isinstance(items, Sequence), isinstance({}, Mapping), isinstance("", Iterable), isinstance(5, Sized), isinstance(None, type(None)),
+        isinstance(Door(), Closable), isinstance(d, Closable), isinstance(x, Tensor), isinstance(layer.weight, nn.Parameter), isinstance(x, nn.Parameter),
+        isinstance(layer, nn.Module), isinstance(4, EvenNumber), isinstance(3, EvenNumber), issubclass(int, EvenNumber), issubclass(str, EvenNumber),
+        issubclass(Derived, Base), issubclass(bool, (str, int)), issubclass(list, Sequence), isinstance(Base, type), isinstance(len, types.BuiltinFunctionType),
+        isinstance(Concrete(), Abstract), caught(Abstract), caught(isinstance, 1, 5), caught(issubclass, 1, int), x + 1,
+    )  # fmt: skip
+
+
+class Typed:
+    """A descriptor that checks."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = "_" + name
+
+    def __get__(self, obj: Any, owner: type | None = None) -> Any:
+        return self if obj is None else getattr(obj, self.name, "unset")
+
+    def __set__(self, obj: Any, value: Any) -> None:
+        if not isinstance(value, int):
+            raise TypeError(f"{self.name} wants an int")
+        setattr(obj, self.name, value)
+
+
+class Point:
+    """Uses the descriptor, slots of a kind, cached properties."""
+
+    x = Typed()
+    made = 0
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+        self.calls = 0
+
+    @functools.cached_property
+    def doubled(self) -> int:
+        self.calls += 1
+        return int(self.x) * 2
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("no_"):
+            return f"made up {name}"
+        raise AttributeError(name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Point) and self.x == other.x
+
+    def __hash__(self) -> int:
+        return hash(self.x)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return args, kwargs
+
+
+@program((X,))
+def test_descriptors(x: Tensor) -> Any:
+    p = Point(3)
+    p.x = 4
+    return (
+        p.x, p.doubled, p.doubled, p.calls, p.no_such, caught(getattr, p, "yes"), caught(Point, "s"), p == Point(4), p != Point(5),
+        hash(p) == hash(4), p(1, k=2), type(p).__dict__["made"] if False else 0, isinstance(Point.x, Typed), x + 1,
+    )  # fmt: skip
+
+
+class Shade(enum.Enum):
+    """Colours."""
+
+    DARK = 1
+    LIGHT = "light"
+
+    @property
+    def loud(self) -> str:
+        return self.name + "!"
+
+    @classmethod
+    def best(cls) -> "Shade":
+        return cls.LIGHT
+
+
+class Size(enum.IntEnum):
+    """Numbers."""
+
+    SMALL = 1
+    BIG = 10
+
+
+class Mode(str, enum.Enum):
+    """Texts."""
+
+    FAST = "fast"
+    SLOW = "slow"
+
+
+class Perm(enum.Flag):
+    """Flags."""
+
+    R = enum.auto()
+    W = enum.auto()
+    RW = R | W
+
+
+@program((X, Shade.DARK), (X, Shade.LIGHT))
+def test_enums(x: Tensor, shade: Shade) -> Any:
+    table = {Shade.DARK: "d", Shade.LIGHT: "l"}
+    return (
+        shade.name, shade.value, shade.loud, shade is Shade.DARK, shade == Shade.LIGHT, Shade(1), Shade["LIGHT"], list(Shade), len(Shade), table[shade],
+        Shade.best(), [s.name for s in Shade], Size.BIG + 1, Size.SMALL < Size.BIG, Size(10), f"{Size.BIG}", f"{shade}", repr(shade), str(Mode.FAST), Mode.FAST == "fast",
+        Mode("slow"), Mode.FAST.upper(), Mode.FAST in ("fast",), Perm.R | Perm.W, Perm.R in Perm.RW, bool(Perm.R & Perm.W), Perm.RW ^ Perm.R, isinstance(shade, Shade),
+        caught(Shade, 99), hash(Shade.DARK) == hash(Shade.DARK), shade in Shade, x * Size.BIG,
+    )  # fmt: skip
+
+
+@dataclasses.dataclass
+class Config:
+    """Plain."""
+
+    width: int
+    names: list[str] = dataclasses.field(default_factory=list)
+    inner: "Config | None" = None
+
+    def __post_init__(self) -> None:
+        self.area = self.width**2
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Key:
+    """Frozen and ordered."""
+
+    a: int
+    b: str = "b"
+
+
+@dataclasses.dataclass(slots=True)
+class Slim:
+    """With slots."""
+
+    a: Any
+    b: int = 0
+
+
+class Pair(NamedTuple):
+    """A typed named tuple."""
+
+    left: int
+    right: Any = None
+
+    def both(self) -> tuple[int, Any]:
+        return self.left, self.right
+
+
+@program((X,))
+def test_dataclasses(x: Tensor) -> Any:
+    c = Config(3, ["a"], Config(1))
+    k = Key(1)
+    s = Slim(x)
+    s.b += 2
+    return (
+        c, c.area, dataclasses.replace(c, width=5).area, dataclasses.asdict(c), dataclasses.astuple(k), [f.name for f in dataclasses.fields(c)],
+        dataclasses.is_dataclass(c), repr(c), repr(k), k < Key(2), k == Key(1), k != Key(1, "c"), c == Config(3, ["a"], Config(1)), s.b,
+        caught(setattr, k, "a", 2), Pair(1).both(), Pair(1, x), Pair(2)._replace(right=3), cast(int, 5), x + s.a,
+    )  # fmt: skip
+
+
+@program((X,))
+def test_made_inside(x: Tensor) -> Any:
+    n = types.SimpleNamespace(a=1, b=x)
+    n.c = n.a + 1
+    method = types.MethodType(lambda self, k: (self, k), 5)
+    bound = Derived(3).grow
+    return (
+        n,
+        n.c,
+        method(2),
+        method.__self__,
+        bound(),
+        bound.__name__,
+        bound.__func__ is Derived.grow,
+        Derived.grow.__qualname__,
+        x + 1,
+    )
+
+
+class Ratio(float):
+    """A float with a name."""
+
+    def __new__(cls, value: float, name: str = "r") -> "Ratio":
+        made = super().__new__(cls, value)
+        made.name = name  # type: ignore[attr-defined]
+        return made
+
+
+@program((X,), breaks=None)
+def test_subclasses_of_numbers(x: Tensor) -> Any:
+    r = Ratio(1.5, "half again")
+    return float(r), r.name, r + 1, x * r  # type: ignore[attr-defined]

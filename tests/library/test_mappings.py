@@ -1,0 +1,234 @@
+"""Dicts of every kind, their views, and sets."""
+
+import collections
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dynacap.testing import program
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def caught(function: Any, *args: Any) -> str:
+    try:
+        return repr(function(*args))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@program((X,))
+def test_dict_making(x: Tensor) -> Any:
+    return (
+        dict(a=1, b=x),
+        dict([("k", 1), ["l", 2]]),
+        dict({"a": 1}, b=2),
+        dict(zip("ab", (1, 2), strict=True)),
+        dict.fromkeys("ab", 0),
+        {**{"a": 1}, "b": 2},
+        {k: v for k, v in enumerate("xy")},
+        {1: "int", 1.0: "float", True: "bool"},
+        {(1, "t"): x, None: 2, int: 3},
+        x + 1,
+    )
+
+
+@program((X,))
+def test_dict_methods(x: Tensor) -> Any:
+    d: dict[Any, Any] = {"a": 1, "b": x}
+    d.update(c=3)
+    d.update([("d", 4)])
+    d["a"] += 10
+    got = d.get("z"), d.get("z", 5), d.setdefault("e", []), d.setdefault("a", 0)
+    d["e"].append(1)
+    popped = d.pop("b"), d.pop("zz", None), d.popitem()
+    del d["c"]
+    both = d | {"n": 1}
+    both |= {"m": 2}
+    return (
+        d,
+        got,
+        popped,
+        both,
+        list(d),
+        len(d),
+        "a" in d,
+        list(reversed(d)),
+        d == {"a": 11, "d": 4},
+        x + 1,
+    )
+
+
+@program((X,))
+def test_dict_errors(x: Tensor) -> Any:
+    d = {"a": 1}
+    return (
+        caught(lambda: d["b"]),
+        caught(d.pop, "q"),
+        caught({}.popitem),
+        caught(lambda: d[[]]),  # type: ignore[index]
+        caught(dict, [1]),
+        caught(dict, [(1, 2, 3)]),
+        caught(dict, 5),
+        x + 1,
+    )
+
+
+@program((X,))
+def test_views(x: Tensor) -> Any:
+    d = {"a": 1, "b": 2, "c": 3}
+    keys, values, items = d.keys(), d.values(), d.items()
+    d["d"] = 4
+    return (
+        list(keys), list(values), list(items), len(keys), "a" in keys, ("b", 2) in items, 4 in values,
+        sorted(keys & {"a", "z"}), sorted(keys - {"a"}), sorted(keys | ["q"]), sorted(keys ^ {"a", "r"}),
+        keys == {"a", "b", "c", "d"}, keys >= {"a"}, keys.isdisjoint("xyz"), list(reversed(items)),
+        max(d, key=d.get), sum(d.values()), x + 1,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@program((X,))
+def test_ordered_dict(x: Tensor) -> Any:
+    d = collections.OrderedDict([("a", 1), ("b", x), ("c", 3)])
+    d.move_to_end("a")
+    d.move_to_end("c", last=False)
+    e = d.copy()
+    last = e.popitem()
+    first = e.popitem(last=False)
+    f = collections.OrderedDict(a=1)
+    return (
+        d,
+        e,
+        last,
+        first,
+        list(reversed(d)),
+        d.pop("a"),
+        f == {"a": 1},
+        f == collections.OrderedDict(a=1),
+        repr(f),
+        x + 1,
+    )
+
+
+@program((X,))
+def test_default_dict(x: Tensor) -> Any:
+    d: Any = collections.defaultdict(list)
+    d["a"].append(x)
+    d["b"] += [1]
+    n: Any = collections.defaultdict(int, z=3)
+    for letter in "hello":
+        n[letter] += 1
+    return d, n, d.get("q"), "q" in d, d.default_factory is list, repr(n), n.copy(), x + 1
+
+
+@program((X,))
+def test_counter(x: Tensor) -> Any:
+    c = collections.Counter("abracadabra")
+    c.update("zz")
+    c.subtract(a=1)
+    d = collections.Counter(a=3, b=1)
+    return (
+        c.most_common(3),
+        c["missing"],
+        d + c,
+        d - c,
+        d & c,
+        sorted(d.elements()),
+        d.total(),
+        x + 1,
+    )
+
+
+@program((X,))
+def test_chain_map(x: Tensor) -> Any:
+    m = collections.ChainMap({"a": 1}, {"a": 2, "b": x})
+    m["c"] = 5
+    return m["a"], m["b"], "c" in m, dict(m), len(m), x + 1
+
+
+class Missing(dict[str, Any]):
+    """A dict that makes up what it lacks."""
+
+    def __missing__(self, key: str) -> str:
+        return f"no {key}"
+
+
+class Recorded(collections.OrderedDict[str, Any]):
+    """A dict that notes how it was written."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.log: list[str] = []
+        super().__init__(*args, **kwargs)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.log.append(key)
+        super().__setitem__(key, value)
+
+
+@program((X,))
+def test_dict_subclasses(x: Tensor) -> Any:
+    m = Missing(a=1)
+    m["b"] = x
+    r = Recorded(p=1)
+    r.update(q=2)
+    r["s"] = 3
+    r.note = 7  # type: ignore[attr-defined]
+    return m, m["zz"], m.get("zz"), r, r.log, r.note, x + 1  # type: ignore[attr-defined]
+
+
+@program((X, Recorded(a=1), Missing(k=2)))
+def test_outside_dict_subclasses(x: Tensor, r: Recorded, m: Missing) -> Any:
+    r["b"] = x
+    del r["a"]
+    return m["k"], m["none"], r, x + len(r)
+
+
+@program((X, {"a": 1, "b": 2}))
+def test_outside_dict(x: Tensor, d: dict[str, Any]) -> Any:
+    seen = list(d.items())
+    d["a"] = d.pop("b", 9)
+    d.setdefault("n", x)
+    return seen, list(d), x + d["a"]
+
+
+@program((X,))
+def test_dict_changed_while_walked(x: Tensor) -> Any:
+    d = {"a": 1}
+    try:
+        for _key in d:
+            d["b"] = 2
+    except RuntimeError as error:
+        return str(error), x + 1
+    return None
+
+
+@program((X,))
+def test_sets(x: Tensor) -> Any:
+    s = {1, 2, 3}
+    s.add(4)
+    s.discard(1)
+    s.discard(99)
+    t = set(range(3, 6))
+    u = s.copy()
+    u |= t
+    u -= {2}
+    return (
+        s, s | t, s & t, s - t, s ^ t, s <= {2, 3, 4, 5}, s.issubset([2, 3, 4]), s.isdisjoint(t),
+        s.union([7], (8,)), s.intersection([2]), s.difference([2]), s.symmetric_difference([2, 9]),
+        u, 2 in s, len(s), sorted(s), s == {4, 3, 2}, frozenset([1, 2]) | {3}, frozenset("a") in {frozenset("a")},
+        caught(s.remove, 77), caught(set().pop), x + len(s),
+    )  # fmt: skip
+
+
+@program((X,))
+def test_set_order_is_that_of_real_sets(x: Tensor) -> Any:
+    s = {30, 1, 17, 8, "b", "a"}
+    return list(s), list({3, 1, 2}), [n for n in {9, 1, 25}], x + 1
+
+
+@program((X, {1, 2}))
+def test_outside_set(x: Tensor, s: set[int]) -> Any:
+    s.add(7)
+    s.remove(1)
+    return x + len(s), 7 in s, s
