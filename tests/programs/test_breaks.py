@@ -579,3 +579,43 @@ def test_context_manager_object_crosses_break(x: Tensor) -> Any:
         y = x + 1
         print(torch.is_grad_enabled())
     return y, torch.is_grad_enabled()
+
+
+@program(
+    call(X.clone(), torch.tensor([1])),
+    call(X.clone(), torch.tensor([9])),
+    breaks=None,
+    backward=False,
+)
+def test_operation_that_fails_after_inplace_effects(x: Tensor, at: Tensor) -> Any:
+    x.add_(1)
+    noise = torch.rand(1)
+    try:
+        y = x[at] * 2
+    except IndexError:
+        y = x * 3
+    return y, x, noise
+
+
+@program(call([], torch.tensor([1])), call([], torch.tensor([9])), breaks=None)
+def test_operation_that_fails_after_python_effects(log: list[Any], at: Tensor) -> Any:
+    log.append("before")
+    y = torch.arange(3.0)[at] + 1
+    log.append("after")
+    return y
+
+
+@program((torch.tensor([9]),), breaks=None)
+def test_operation_that_fails_in_a_callee_within_finally(at: Tensor) -> Any:
+    log = []
+
+    def pick(x: Tensor) -> Any:
+        try:
+            return x[at]
+        finally:
+            log.append("finally")
+
+    try:
+        return pick(torch.arange(3.0) + 1), log
+    except IndexError as error:
+        return str(error), log
