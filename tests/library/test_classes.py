@@ -73,11 +73,33 @@ def test_attribute_functions(x: Tensor) -> Any:
     setattr(b, "extra", 4)  # noqa: B010
     delattr(d, "label")
     return (
-        getattr(b, "extra"), getattr(b, "none", 7), hasattr(b, "size"), hasattr(b, "broken"), getattr(b, "broken", "default"),  # noqa: B009
-        hasattr(d, "label"), vars(b), b.__dict__, d.size, d.grow(), b.kind, type(d).kind, d.__class__.__name__, Base.helper(3),
-        b.helper(4), caught(getattr, b, "zzz"), caught(delattr, b, "zzz"), caught(setattr, b, "broken", 1), d.make(1).size,
-        type(b) is Base, type(d).__mro__ == (Derived, Base, object), Derived.__bases__, callable(b), callable(Base), callable(len), x + 1,
-    )  # fmt: skip
+        getattr(b, "extra"),
+        getattr(b, "none", 7),
+        hasattr(b, "size"),
+        hasattr(b, "broken"),
+        getattr(b, "broken", "default"),  # noqa: B009
+        hasattr(d, "label"),
+        vars(b),
+        b.__dict__,
+        d.size,
+        d.grow(),
+        b.kind,
+        type(d).kind,
+        d.__class__.__name__,
+        Base.helper(3),
+        b.helper(4),
+        caught(getattr, b, "zzz"),
+        caught(delattr, b, "zzz"),
+        caught(setattr, b, "broken", 1),
+        d.make(1).size,
+        type(b) is Base,
+        type(d).__mro__ == (Derived, Base, object),
+        Derived.__bases__,
+        callable(b),
+        callable(Base),
+        callable(len),
+        x + 1,
+    )
 
 
 @runtime_checkable
@@ -126,13 +148,37 @@ class EvenNumber(metaclass=Even):
 def test_isinstance(x: Tensor, layer: nn.Linear, items: list[int]) -> Any:
     d = Derived()
     return (
-        isinstance(d, Base), isinstance(d, (int, Derived)), isinstance(d, int | Base), isinstance(1, bool), isinstance(True, int),
-        isinstance(items, Sequence), isinstance({}, Mapping), isinstance("", Iterable), isinstance(5, Sized), isinstance(None, type(None)),
-        isinstance(Door(), Closable), isinstance(d, Closable), isinstance(x, Tensor), isinstance(layer.weight, nn.Parameter), isinstance(x, nn.Parameter),
-        isinstance(layer, nn.Module), isinstance(4, EvenNumber), isinstance(3, EvenNumber), issubclass(int, EvenNumber), issubclass(str, EvenNumber),
-        issubclass(Derived, Base), issubclass(bool, (str, int)), issubclass(list, Sequence), isinstance(Base, type), isinstance(len, types.BuiltinFunctionType),
-        isinstance(Concrete(), Abstract), caught(Abstract), caught(isinstance, 1, 5), caught(issubclass, 1, int), x + 1,
-    )  # fmt: skip
+        isinstance(d, Base),
+        isinstance(d, (int, Derived)),
+        isinstance(d, int | Base),
+        isinstance(1, bool),
+        isinstance(True, int),
+        isinstance(items, Sequence),
+        isinstance({}, Mapping),
+        isinstance("", Iterable),
+        isinstance(5, Sized),
+        isinstance(None, type(None)),
+        isinstance(Door(), Closable),
+        isinstance(d, Closable),
+        isinstance(x, Tensor),
+        isinstance(layer.weight, nn.Parameter),
+        isinstance(x, nn.Parameter),
+        isinstance(layer, nn.Module),
+        isinstance(4, EvenNumber),
+        isinstance(3, EvenNumber),
+        issubclass(int, EvenNumber),
+        issubclass(str, EvenNumber),
+        issubclass(Derived, Base),
+        issubclass(bool, (str, int)),
+        issubclass(list, Sequence),
+        isinstance(Base, type),
+        isinstance(len, types.BuiltinFunctionType),
+        isinstance(Concrete(), Abstract),
+        caught(Abstract),
+        caught(isinstance, 1, 5),
+        caught(issubclass, 1, int),
+        x + 1,
+    )
 
 
 class Typed:
@@ -185,9 +231,21 @@ def test_descriptors(x: Tensor) -> Any:
     p = Point(3)
     p.x = 4
     return (
-        p.x, p.doubled, p.doubled, p.calls, p.no_such, caught(getattr, p, "yes"), caught(Point, "s"), p == Point(4), p != Point(5),
-        hash(p) == hash(4), p(1, k=2), type(p).__dict__["made"] if False else 0, isinstance(Point.x, Typed), x + 1,
-    )  # fmt: skip
+        p.x,
+        p.doubled,
+        p.doubled,
+        p.calls,
+        p.no_such,
+        caught(getattr, p, "yes"),
+        caught(Point, "s"),
+        p == Point(4),
+        p != Point(5),
+        hash(p) == hash(4),
+        p(1, k=2),
+        type(p).__dict__["made"] if False else 0,
+        isinstance(Point.x, Typed),
+        x + 1,
+    )
 
 
 class Shade(enum.Enum):
@@ -231,11 +289,39 @@ class Perm(enum.Flag):
 def test_enums(x: Tensor, shade: Shade) -> Any:
     table = {Shade.DARK: "d", Shade.LIGHT: "l"}
     return (
-        shade.name, shade.value, shade.loud, shade is Shade.DARK, shade == Shade.LIGHT, Shade(1), Shade["LIGHT"], list(Shade), len(Shade), table[shade],
-        Shade.best(), [s.name for s in Shade], Size.BIG + 1, Size.SMALL < Size.BIG, Size(10), f"{Size.BIG}", f"{shade}", repr(shade), str(Mode.FAST), Mode.FAST == "fast",
-        Mode("slow"), Mode.FAST.upper(), Mode.FAST in ("fast",), Perm.R | Perm.W, Perm.R in Perm.RW, bool(Perm.R & Perm.W), Perm.RW ^ Perm.R, isinstance(shade, Shade),
-        caught(Shade, 99), hash(Shade.DARK) == hash(Shade.DARK), shade in Shade, x * Size.BIG,
-    )  # fmt: skip
+        shade.name,
+        shade.value,
+        shade.loud,
+        shade is Shade.DARK,
+        shade == Shade.LIGHT,
+        Shade(1),
+        Shade["LIGHT"],
+        list(Shade),
+        len(Shade),
+        table[shade],
+        Shade.best(),
+        [s.name for s in Shade],
+        Size.BIG + 1,
+        Size.SMALL < Size.BIG,
+        Size(10),
+        f"{Size.BIG}",
+        f"{shade}",
+        repr(shade),
+        str(Mode.FAST),
+        Mode.FAST == "fast",
+        Mode("slow"),
+        Mode.FAST.upper(),
+        Mode.FAST in ("fast",),
+        Perm.R | Perm.W,
+        Perm.R in Perm.RW,
+        bool(Perm.R & Perm.W),
+        Perm.RW ^ Perm.R,
+        isinstance(shade, Shade),
+        caught(Shade, 99),
+        hash(Shade.DARK) == hash(Shade.DARK),
+        shade in Shade,
+        x * Size.BIG,
+    )
 
 
 @dataclasses.dataclass
@@ -283,10 +369,27 @@ def test_dataclasses(x: Tensor) -> Any:
     s = Slim(x)
     s.b += 2
     return (
-        c, c.area, dataclasses.replace(c, width=5).area, dataclasses.asdict(c), dataclasses.astuple(k), [f.name for f in dataclasses.fields(c)],
-        dataclasses.is_dataclass(c), repr(c), repr(k), k < Key(2), k == Key(1), k != Key(1, "c"), c == Config(3, ["a"], Config(1)), s.b,
-        caught(setattr, k, "a", 2), Pair(1).both(), Pair(1, x), Pair(2)._replace(right=3), cast(int, 5), x + s.a,
-    )  # fmt: skip
+        c,
+        c.area,
+        dataclasses.replace(c, width=5).area,
+        dataclasses.asdict(c),
+        dataclasses.astuple(k),
+        [f.name for f in dataclasses.fields(c)],
+        dataclasses.is_dataclass(c),
+        repr(c),
+        repr(k),
+        k < Key(2),
+        k == Key(1),
+        k != Key(1, "c"),
+        c == Config(3, ["a"], Config(1)),
+        s.b,
+        caught(setattr, k, "a", 2),
+        Pair(1).both(),
+        Pair(1, x),
+        Pair(2)._replace(right=3),
+        cast(int, 5),
+        x + s.a,
+    )
 
 
 @program((X,))

@@ -95,10 +95,23 @@ def test_function_fields(x: Tensor) -> Any:
 
     inner.note = "kept"  # type: ignore[attr-defined]
     return (
-        inner.__name__, inner.__qualname__.rsplit(".", 1)[-1], inner.__doc__, inner.__defaults__, inner.__kwdefaults__, inner.__annotations__,
-        inner.__code__.co_argcount, len(inner.__closure__ or ()), inner.note, inner.__dict__, add.__defaults__, add.__kwdefaults__, add.__name__,  # type: ignore[attr-defined]
-        add.__code__.co_varnames[:2], inner(1), x + 1,
-    )  # fmt: skip
+        inner.__name__,
+        inner.__qualname__.rsplit(".", 1)[-1],
+        inner.__doc__,
+        inner.__defaults__,
+        inner.__kwdefaults__,
+        inner.__annotations__,
+        inner.__code__.co_argcount,
+        len(inner.__closure__ or ()),
+        inner.note,
+        inner.__dict__,
+        add.__defaults__,
+        add.__kwdefaults__,
+        add.__name__,  # type: ignore[attr-defined]
+        add.__code__.co_varnames[:2],
+        inner(1),
+        x + 1,
+    )
 
 
 @functools.singledispatch
@@ -141,9 +154,14 @@ class Worker:
 def test_functools(x: Tensor) -> Any:
     by_last = functools.cmp_to_key(lambda a, b: (a[-1] > b[-1]) - (a[-1] < b[-1]))
     return (
-        sorted(["ab", "ca", "bc"], key=by_last), Version(1) <= Version(2), Version(3) > Version(2), Version(1) >= Version(1), Worker().run_three(4),
-        functools.reduce(lambda a, b: a + b, [x, x], x), x + 1,
-    )  # fmt: skip
+        sorted(["ab", "ca", "bc"], key=by_last),
+        Version(1) <= Version(2),
+        Version(3) > Version(2),
+        Version(1) >= Version(1),
+        Worker().run_three(4),
+        functools.reduce(lambda a, b: a + b, [x, x], x),
+        x + 1,
+    )
 
 
 @program((X,), breaks=None)
@@ -158,11 +176,28 @@ def test_operator(x: Tensor) -> Any:
     operator.setitem(items, 0, 9)
     operator.delitem(items, 1)
     return (
-        operator.itemgetter("k")(class_free), operator.itemgetter(1, 0)("ab"), operator.attrgetter("shape", "dtype")(x), operator.methodcaller("split", ",")("a,b"),
-        operator.add(1, 2), operator.iadd([1], [2]), operator.not_(0), operator.is_(None, None), operator.contains([1], 1), operator.countOf("aab", "a"),
-        operator.indexOf([5, 6], 6), operator.concat([1], [2]), operator.index(True), operator.neg(3), operator.truth([]), items, operator.matmul(x, x.T), operator.pow(x, 2),
-        list(map(operator.itemgetter(0), [(1, 2), (3, 4)])), sorted([(1, "b"), (0, "a")], key=operator.itemgetter(1)), operator.attrgetter("T.shape")(x),
-    )  # fmt: skip
+        operator.itemgetter("k")(class_free),
+        operator.itemgetter(1, 0)("ab"),
+        operator.attrgetter("shape", "dtype")(x),
+        operator.methodcaller("split", ",")("a,b"),
+        operator.add(1, 2),
+        operator.iadd([1], [2]),
+        operator.not_(0),
+        operator.is_(None, None),
+        operator.contains([1], 1),
+        operator.countOf("aab", "a"),
+        operator.indexOf([5, 6], 6),
+        operator.concat([1], [2]),
+        operator.index(True),
+        operator.neg(3),
+        operator.truth([]),
+        items,
+        operator.matmul(x, x.T),
+        operator.pow(x, 2),
+        list(map(operator.itemgetter(0), [(1, 2), (3, 4)])),
+        sorted([(1, "b"), (0, "a")], key=operator.itemgetter(1)),
+        operator.attrgetter("T.shape")(x),
+    )
 
 
 class Node:

@@ -18,13 +18,29 @@ X = torch.arange(6.0).reshape(2, 3)
 def test_builtins(x: Tensor) -> Any:
     words = ["b", "a", "c"]
     return (
-        sum([1, 2.5]), sum([x, x], x), sum(([1], [2]), []), min(3, 1), max(words), min([], default=0),
-        max(words, key=ord), min(2.0, 1), any([0, x.dim()]), all([]), any(w == "c" for w in words),
-        list(map(operator.add, [1, 2], (10, 20, 30))), list(filter(None, [0, 1, "", "a"])),
-        list(filter(str.isalpha, ["1", "b"])), list(zip("ab", [1, 2, 3], strict=False)), list(enumerate("xy", 5)),
-        list(reversed([1, 2])), list(reversed("ab")), sorted(map(str.upper, words)),
-        functools.reduce(operator.mul, [1, 2, 3, 4]), functools.reduce(operator.add, [], 5), x + 1,
-    )  # fmt: skip
+        sum([1, 2.5]),
+        sum([x, x], x),
+        sum(([1], [2]), []),
+        min(3, 1),
+        max(words),
+        min([], default=0),
+        max(words, key=ord),
+        min(2.0, 1),
+        any([0, x.dim()]),
+        all([]),
+        any(w == "c" for w in words),
+        list(map(operator.add, [1, 2], (10, 20, 30))),
+        list(filter(None, [0, 1, "", "a"])),
+        list(filter(str.isalpha, ["1", "b"])),
+        list(zip("ab", [1, 2, 3], strict=False)),
+        list(enumerate("xy", 5)),
+        list(reversed([1, 2])),
+        list(reversed("ab")),
+        sorted(map(str.upper, words)),
+        functools.reduce(operator.mul, [1, 2, 3, 4]),
+        functools.reduce(operator.add, [], 5),
+        x + 1,
+    )
 
 
 def caught(function: Any, *args: Any, **kwargs: Any) -> str:
@@ -57,17 +73,28 @@ def test_errors(x: Tensor) -> Any:
 @program((X,))
 def test_itertools(x: Tensor) -> Any:
     return (
-        list(itertools.chain([1], "ab", (x,))), list(itertools.chain.from_iterable([[1], [2, 3]])),
-        list(itertools.islice(itertools.count(3, 2), 4)), list(itertools.islice("abcdef", 1, None, 2)),
-        list(itertools.islice(itertools.cycle("ab"), 5)), list(itertools.repeat(7, 2)),
-        list(itertools.zip_longest("abc", [1], fillvalue="-")), list(itertools.accumulate([1, 2, 3])),
-        list(itertools.accumulate([1, 2, 3], operator.mul, initial=10)), list(itertools.starmap(pow, [(2, 3), (3, 2)])),
-        list(itertools.filterfalse(None, [0, 1, 2])), list(itertools.takewhile(lambda n: n < 3, [1, 2, 3, 1])),
-        list(itertools.dropwhile(lambda n: n < 3, [1, 2, 3, 1])), list(itertools.compress("abc", [1, 0, 1])),
-        list(itertools.pairwise("abc")), list(itertools.product("ab", [1, 2])), list(itertools.product([0, 1], repeat=2)),
-        list(itertools.permutations([1, 2, 3], 2)), list(itertools.combinations("abc", 2)),
-        list(itertools.combinations_with_replacement("ab", 2)), x + 1,
-    )  # fmt: skip
+        list(itertools.chain([1], "ab", (x,))),
+        list(itertools.chain.from_iterable([[1], [2, 3]])),
+        list(itertools.islice(itertools.count(3, 2), 4)),
+        list(itertools.islice("abcdef", 1, None, 2)),
+        list(itertools.islice(itertools.cycle("ab"), 5)),
+        list(itertools.repeat(7, 2)),
+        list(itertools.zip_longest("abc", [1], fillvalue="-")),
+        list(itertools.accumulate([1, 2, 3])),
+        list(itertools.accumulate([1, 2, 3], operator.mul, initial=10)),
+        list(itertools.starmap(pow, [(2, 3), (3, 2)])),
+        list(itertools.filterfalse(None, [0, 1, 2])),
+        list(itertools.takewhile(lambda n: n < 3, [1, 2, 3, 1])),
+        list(itertools.dropwhile(lambda n: n < 3, [1, 2, 3, 1])),
+        list(itertools.compress("abc", [1, 0, 1])),
+        list(itertools.pairwise("abc")),
+        list(itertools.product("ab", [1, 2])),
+        list(itertools.product([0, 1], repeat=2)),
+        list(itertools.permutations([1, 2, 3], 2)),
+        list(itertools.combinations("abc", 2)),
+        list(itertools.combinations_with_replacement("ab", 2)),
+        x + 1,
+    )
 
 
 @program((X,))
@@ -135,18 +162,35 @@ def _returned(x: Tensor) -> dict[str, Iterator[Any]]:
 
     data = [1, 2, 3, 4]
     return {
-        "list": take(iter(data)), "reversed": take(reversed(data)), "tuple": take(iter((1, 2, 3))),
-        "range": take(iter(range(5)), 2), "str": take(iter("abc")), "dict": take(iter({"a": 1, "b": 2}.items())),
-        "map": take(map(str, data)), "filter": take(filter(None, data)), "zip": take(zip(data, "abcd", strict=True)),
-        "enumerate": take(enumerate("abc", 2)), "chain": take(itertools.chain([1, 2], [3])),
-        "count": itertools.count(5), "repeat": take(itertools.repeat("r", 3)), "cycle": take(itertools.cycle("ab"), 1),
-        "cycle2": take(itertools.cycle("ab"), 3), "islice": take(itertools.islice(data, 1, None)),
-        "longest": take(itertools.zip_longest("ab", "c")), "accumulate": take(itertools.accumulate(data), 2),
-        "takewhile": take(itertools.takewhile(bool, data)), "dropwhile": take(itertools.dropwhile(bool, [1, 0, 2, 3])),
-        "pairwise": take(itertools.pairwise(data)), "product": take(itertools.product("ab", "cd"), 2),
-        "compress": take(itertools.compress("abc", [1, 1, 1])), "gone": take(iter([5])), "starmap": itertools.starmap(pow, [(2, 3)]),
-        "reversed dict": take(reversed({"a": 1, "b": 2})), "set": iter({4}), "combinations": take(itertools.combinations("abc", 2)),
-    }  # fmt: skip
+        "list": take(iter(data)),
+        "reversed": take(reversed(data)),
+        "tuple": take(iter((1, 2, 3))),
+        "range": take(iter(range(5)), 2),
+        "str": take(iter("abc")),
+        "dict": take(iter({"a": 1, "b": 2}.items())),
+        "map": take(map(str, data)),
+        "filter": take(filter(None, data)),
+        "zip": take(zip(data, "abcd", strict=True)),
+        "enumerate": take(enumerate("abc", 2)),
+        "chain": take(itertools.chain([1, 2], [3])),
+        "count": itertools.count(5),
+        "repeat": take(itertools.repeat("r", 3)),
+        "cycle": take(itertools.cycle("ab"), 1),
+        "cycle2": take(itertools.cycle("ab"), 3),
+        "islice": take(itertools.islice(data, 1, None)),
+        "longest": take(itertools.zip_longest("ab", "c")),
+        "accumulate": take(itertools.accumulate(data), 2),
+        "takewhile": take(itertools.takewhile(bool, data)),
+        "dropwhile": take(itertools.dropwhile(bool, [1, 0, 2, 3])),
+        "pairwise": take(itertools.pairwise(data)),
+        "product": take(itertools.product("ab", "cd"), 2),
+        "compress": take(itertools.compress("abc", [1, 1, 1])),
+        "gone": take(iter([5])),
+        "starmap": itertools.starmap(pow, [(2, 3)]),
+        "reversed dict": take(reversed({"a": 1, "b": 2})),
+        "set": iter({4}),
+        "combinations": take(itertools.combinations("abc", 2)),
+    }
 
 
 @program((X,))

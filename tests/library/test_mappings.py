@@ -81,11 +81,25 @@ def test_views(x: Tensor) -> Any:
     keys, values, items = d.keys(), d.values(), d.items()
     d["d"] = 4
     return (
-        list(keys), list(values), list(items), len(keys), "a" in keys, ("b", 2) in items, 4 in values,
-        sorted(keys & {"a", "z"}), sorted(keys - {"a"}), sorted(keys | ["q"]), sorted(keys ^ {"a", "r"}),
-        keys == {"a", "b", "c", "d"}, keys >= {"a"}, keys.isdisjoint("xyz"), list(reversed(items)),
-        max(d, key=d.get), sum(d.values()), x + 1,  # type: ignore[arg-type]
-    )  # fmt: skip
+        list(keys),
+        list(values),
+        list(items),
+        len(keys),
+        "a" in keys,
+        ("b", 2) in items,
+        4 in values,
+        sorted(keys & {"a", "z"}),
+        sorted(keys - {"a"}),
+        sorted(keys | ["q"]),
+        sorted(keys ^ {"a", "r"}),
+        keys == {"a", "b", "c", "d"},
+        keys >= {"a"},
+        keys.isdisjoint("xyz"),
+        list(reversed(items)),
+        max(d, key=d.get),
+        sum(d.values()),
+        x + 1,  # type: ignore[arg-type]
+    )
 
 
 @program((X,))
@@ -214,11 +228,29 @@ def test_sets(x: Tensor) -> Any:
     u |= t
     u -= {2}
     return (
-        s, s | t, s & t, s - t, s ^ t, s <= {2, 3, 4, 5}, s.issubset([2, 3, 4]), s.isdisjoint(t),
-        s.union([7], (8,)), s.intersection([2]), s.difference([2]), s.symmetric_difference([2, 9]),
-        u, 2 in s, len(s), sorted(s), s == {4, 3, 2}, frozenset([1, 2]) | {3}, frozenset("a") in {frozenset("a")},
-        caught(s.remove, 77), caught(set().pop), x + len(s),
-    )  # fmt: skip
+        s,
+        s | t,
+        s & t,
+        s - t,
+        s ^ t,
+        s <= {2, 3, 4, 5},
+        s.issubset([2, 3, 4]),
+        s.isdisjoint(t),
+        s.union([7], (8,)),
+        s.intersection([2]),
+        s.difference([2]),
+        s.symmetric_difference([2, 9]),
+        u,
+        2 in s,
+        len(s),
+        sorted(s),
+        s == {4, 3, 2},
+        frozenset([1, 2]) | {3},
+        frozenset("a") in {frozenset("a")},
+        caught(s.remove, 77),
+        caught(set().pop),
+        x + len(s),
+    )
 
 
 @program((X,))

@@ -167,10 +167,25 @@ def test_range_and_slice(x: Tensor) -> Any:
     r = range(2, 20, 3)
     s = slice(1, None, 2)
     return (
-        list(r), len(r), r[2], list(r[1:3]), 5 in r, r.index(8), r.start, r.stop, r.step,
-        list(reversed(r)), r == range(2, 20, 3), s.start, s.stop, s.step, s.indices(5),
-        [0, 1, 2, 3][s], list(range(Ten(), 3)), x[s],
-    )  # fmt: skip
+        list(r),
+        len(r),
+        r[2],
+        list(r[1:3]),
+        5 in r,
+        r.index(8),
+        r.start,
+        r.stop,
+        r.step,
+        list(reversed(r)),
+        r == range(2, 20, 3),
+        s.start,
+        s.stop,
+        s.step,
+        s.indices(5),
+        [0, 1, 2, 3][s],
+        list(range(Ten(), 3)),
+        x[s],
+    )
 
 
 @program(call(X, [1, 2, 3]), call(X, [4, 5, 6]))
