@@ -111,6 +111,8 @@ node_init(Node *node, PyObject *fields)
     }
     node->step = (uint8_t)step;
     node->owned = (uint8_t)owned;
+    node->is_leaf = step == STEP_DICT_ITEM && node->reg < 0 && node->resume == 0
+                    && node->end - node->first == 1;
     node->name = name == Py_None ? NULL : Py_NewRef(name);
     return 0;
 }

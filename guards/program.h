@@ -61,6 +61,7 @@ typedef struct {
 typedef struct {
     uint8_t step;
     uint8_t owned;       /* the register holds a reference of its own */
+    uint8_t is_leaf;     /* an item of a dict with one check, which nothing else asks for */
     int32_t base;        /* the base's register; -1 for a root */
     int32_t reg;         /* where the value is kept for others; -1 if nobody asks */
     int32_t resume;      /* the first node behind the fixed children; 0: there is nothing to skip */
