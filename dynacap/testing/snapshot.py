@@ -147,6 +147,8 @@ def type_name(value: object) -> str:
 
 def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
     """A tensor: its facts, its numbers, and whose memory it shares."""
+    if torch.nn.parameter.is_lazy(value):
+        return Branch(f"uninitialized {type_name(value)}")
     taken.tensors.append((path, value))
     facts: dict[str, Node] = {
         "dtype": Leaf(str(value.dtype)),
