@@ -147,15 +147,18 @@ class Place:
         except (Unsupported, SkipFrame, UnsupportedPython) as refusal:
             if isinstance(refusal, Unsupported):
                 raise
-            return self._skip(str(refusal), started)
+            self._skip(str(refusal), started)
+            return None
         except GraphBreak as reason:
             if self.session.options.fullgraph:
                 raise Unsupported.from_break(reason) from None
-            return self._skip(str(reason), started)
+            self._skip(str(reason), started)
+            return None
         except DynacapError:
             raise
         except Exception as error:
-            return self._internal(error, started)
+            self._internal(error, started)
+            return None
         return built
 
     def _capture(self, flat: tuple[Any, ...]) -> tuple[Region, Built]:

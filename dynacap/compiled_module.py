@@ -37,7 +37,7 @@ def compile_module(
     """
     cls = type(module)
     compiled_cls = _compiled_class(cls)
-    made: torch.nn.Module = compiled_cls.__new__(compiled_cls)
+    made: torch.nn.Module = object.__new__(compiled_cls)
     object.__setattr__(made, "__dict__", module.__dict__)
     object.__setattr__(made, _SLOT, _State(module, compile_call(call_module), again))
     return made

@@ -125,7 +125,7 @@ class Emitter:
             rule = _RULES.get(cls)
             if rule is not None:
                 return rule(self, value)
-        rebuild = getattr(value, "rebuild", None)
+        rebuild: Any = getattr(value, "rebuild", None)
         if rebuild is None:
             self.machine.graph_break(
                 "cannot-rebuild", f"a {value.describe()} leaves the captured region"

@@ -18,6 +18,7 @@ class State:
 
     tensors: TensorFamily
     mirrors: dict[int, Value]
+    handled: Value | None
 
     if TYPE_CHECKING:
 
