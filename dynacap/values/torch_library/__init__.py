@@ -8,6 +8,16 @@ from dynacap.values.torch_library import (
     questions,
     refused,
     state,
+    training,
 )
 
-__all__ = ["autograd_function", "dynamo", "modules", "objects", "questions", "refused", "state"]
+__all__ = [
+    "autograd_function",
+    "dynamo",
+    "modules",
+    "objects",
+    "questions",
+    "refused",
+    "state",
+    "training",
+]

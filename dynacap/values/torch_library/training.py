@@ -1,0 +1,106 @@
+"""What optimizers, profilers and recurrent layers call besides operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd.profiler import record_function
+
+from dynacap.values.base import Const, Value, constant_or
+from dynacap.values.container import ListValue, TupleValue, fresh_dict
+from dynacap.values.data_model.attributes import find_attribute, get_attribute, real_of
+from dynacap.values.natives import native
+from dynacap.values.object import ObjectValue
+from dynacap.values.tensor.arguments import lower_all
+from dynacap.values.tensor.value import TensorValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+
+@native(torch._C._group_tensors_by_device_and_dtype)
+def group_tensors(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Sorts tensors by what their metadata says: done on the fakes, in torch's own order."""
+    _, fakes = lower_all(t, [*args, *kwargs.values()])
+    return _known(t, torch._C._group_tensors_by_device_and_dtype(*fakes))
+
+
+def _known(t: Tracer, result: Any) -> Value:
+    """A result whose tensors are all known."""
+    family: Any = t.tensors
+    if isinstance(result, torch.Tensor):
+        found: Value = family.known_tensor(result)
+        return found
+    if isinstance(result, list):
+        return ListValue([_known(t, item) for item in result])
+    if isinstance(result, tuple):
+        return TupleValue([_known(t, item) for item in result])
+    if isinstance(result, dict):
+        return fresh_dict(t, [(t.wrap(key, None), _known(t, item)) for key, item in result.items()])
+    return t.wrap(result, None)
+
+
+class NoOverrides(ObjectValue):
+    """``DisableTorchFunctionSubclass()``: changes nothing, since every tensor here is plain."""
+
+    __slots__ = ()
+
+    def rebuild(self, emitter: Any) -> str:
+        """The expression that makes it anew."""
+        return f"{emitter.constant(self.type_)}()"
+
+
+_DISABLE: Any = torch._C.DisableTorchFunctionSubclass
+
+
+@native(_DISABLE)
+def make_no_overrides(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``torch._C.DisableTorchFunctionSubclass()``."""
+    return NoOverrides(_DISABLE)
+
+
+@native(_DISABLE.__enter__, _DISABLE.__exit__)
+def enter_or_leave(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``with torch._C.DisableTorchFunctionSubclass():``."""
+    return Const(None)
+
+
+@native(record_function.__enter__)
+def start_recording(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """A label for profilers: the graph has its own."""
+    return args[0]
+
+
+@native(record_function.__exit__)
+def stop_recording(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The counterpart."""
+    return Const(None)
+
+
+@native(torch.nn.RNNBase._weights_have_changed)
+def weights_have_changed(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Whether a weak reference to a weight is not to the weight any more; both are guarded."""
+    module = args[0]
+    refs = get_attribute(t, module, "_flat_weight_refs")
+    names = get_attribute(t, module, "_flat_weights_names")
+    if not isinstance(refs, ListValue) or not isinstance(names, ListValue):
+        t.graph_break("weak-reference", f"{module.describe()} keeps its weights in another way")
+    for index in range(min(len(refs.items), len(names.items))):
+        ref = t.force_item(refs.items, index)
+        weight = find_attribute(t, module, t.force_item(names.items, index).constant())
+        if constant_or(ref, module) is None or weight is None:
+            continue
+        if _refers_elsewhere(t, ref, weight):
+            return Const(True)
+    return Const(False)
+
+
+def _refers_elsewhere(t: Tracer, ref: Value, weight: Value) -> bool:
+    real_ref = real_of(ref)
+    if not isinstance(weight, TensorValue) or weight.real is None or real_ref is None:
+        t.graph_break("weak-reference", "a weight of a recurrent layer was made just now")
+    for value, real in ((ref, real_ref), (weight, weight.real)):
+        if value.source is not None:
+            t.guard("IdIs", value.source, real)
+    return real_ref() is not weight.real
