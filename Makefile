@@ -64,6 +64,10 @@ pythons: setup  ## hook, checker and graph tests on every other Python that is p
 wheel: setup  ## wheel and sdist, built and tried in fresh environments
 	bash .ci/try_wheel
 
+bench: setup  ## the two tables of README's figures; takes many minutes
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/bench_models.py
+
 clean:  ## remove what the builds made; .venv stays
 	rm -rf build dist .nox .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find dynacap guards -name '*.so' -delete
