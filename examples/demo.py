@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait do not spin
@@ -169,18 +171,28 @@ def show_capture(console: Console, model: nn.Module, batches: list[dict[str, Ten
     told = ENGINE.explain(model)(**batches[0])
     console.print(
         f"[bold]The model[/bold]: {told.graph_count} graph(s), {told.op_count} operations, "
-        f"{told.graph_break_count} break(s)."
+        f"{len(told.guards)} guards, {told.graph_break_count} break(s)."
     )
-    for reason in told.break_reasons:
-        console.print(f"  break: {reason}", markup=False)
+    for reason, count in brief(told.break_reasons).items():
+        console.print(f"  {count} x {reason}", markup=False)
     told = ENGINE.explain(talkative)(model, batches[0])
     console.print(
-        f"[bold]A function that prints[/bold]: {told.graph_count} graph(s), "
-        f"{told.graph_break_count} break(s), because:"
+        f"[bold]The same in a function that prints[/bold]: {told.graph_count} graph(s), "
+        f"{told.graph_break_count} break(s)."
     )
-    for reason in told.break_reasons:
-        console.print(f"  {reason}", markup=False)
+    for reason, count in brief(told.break_reasons).items():
+        console.print(f"  {count} x {reason}", markup=False)
     console.print()
+
+
+def brief(reasons: list[Any]) -> Counter[str]:
+    """Each reason for a break in a line, with the place in the user's code, and how often."""
+    found: Counter[str] = Counter()
+    for reason in reasons:
+        where = reason.stack[-1] if reason.stack else None
+        place = f", at {Path(where.filename).name}:{where.lineno}" if where else ""
+        found[f"{reason.detail or reason.reason}{place}"] += 1
+    return found
 
 
 def show_guard_failure(console: Console, records: list[log.Record]) -> None:
