@@ -99,6 +99,8 @@ _EFFECTS = _reasons(
     ("warning", "A warning is given.", "warn outside the compiled function"),
     ("system", "The operating system is asked.", _OUTSIDE),
     ("garbage-collector", "The garbage collector is steered.", _OUTSIDE),
+    ("finalizer", "An object with a __del__ is made: when it dies can be seen.",
+     "make it outside the compiled function"),
     ("weak-reference", "A weak reference is made or followed.",
      "hold the object itself inside the compiled function"),
     ("dynamic-code", "Code is made from text while the function runs.",

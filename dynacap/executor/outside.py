@@ -225,6 +225,8 @@ class Outside(State):
             source = self.class_source(cls)
             if found is MISSING:
                 self.guard("ClassLacks", source, name)
+            elif isinstance(found, types.FunctionType):
+                self.guard("IdIs", ClassAttr(source, name), found)
             else:
                 self.guard("TypeIs", ClassAttr(source, name), type(found))
         return found

@@ -55,9 +55,7 @@ def builds_subclasses(base: type) -> Callable[[Builder], Builder]:
 def build(t: Tracer, real: Any, source: Source | None) -> Value:
     """The value of an object that has none yet, with the guards on what it is."""
     kind = type(real)
-    builder = _BUILDERS.get(kind)
-    if builder is None:
-        builder = _BUILDERS[kind] = _builder_of(kind)
+    builder = _BUILDERS.get(kind) or _builder_of(kind)
     return builder(t, real, source)
 
 

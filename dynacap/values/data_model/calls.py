@@ -237,4 +237,6 @@ def new_object(t: Tracer, cls: type) -> Value:
             object.__new__(cls)
         except TypeError as error:
             t.raise_real(error)
+    if t.lookup(cls, "__del__") is not MISSING:
+        t.graph_break("finalizer", f"{cls.__name__} has a __del__, which runs when Python says so")
     return ObjectValue(cls)
