@@ -1,0 +1,51 @@
+"""Programs that nobody wrote: hypothesis chooses, and compiled must do what eager does."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, note, settings, strategies as st
+
+import dynacap
+from dynacap.testing import Scenario, Tolerance, call, check_scenario
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+
+
+def sibling(name: str) -> ModuleType:
+    """A module of this folder, which is no package."""
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"programs_{name}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generate = sibling("generate")
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.data())
+def test_generated_programs(data: st.DataObject) -> None:
+    def choose(below: int) -> int:
+        return data.draw(st.integers(0, below - 1))
+
+    text = generate.Writer(choose).program()
+    note(text)
+    start = torch.arange(6.0).reshape(2, 3)
+
+    def build() -> Scenario:
+        calls = [call(start.clone(), [], {}, n) for n in (0, 3, 0)]
+        return Scenario(generate.load(text), calls)
+
+    with dynacap.config.patch(raise_internal_errors=True):
+        check_scenario(build, tolerance=Tolerance(2.0))
