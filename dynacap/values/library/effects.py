@@ -43,7 +43,7 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
         " getrandbits betavariate expovariate triangular getstate setstate",
     ),
     ("warning", warnings, "warn warn_explicit simplefilter filterwarnings resetwarnings"),
-    ("signature", inspect, "signature getsource getmembers getmodule getfullargspec"),
+    ("signature", inspect, "getsource getmembers getmodule getfullargspec"),
     ("traceback", traceback, "format_exc print_exc format_stack print_stack extract_stack"),
     ("garbage-collector", gc, "collect disable enable freeze get_objects get_referrers"),
     ("weak-reference", weakref, "ref proxy finalize WeakValueDictionary WeakSet"),
@@ -72,3 +72,4 @@ def _breaker(reason: str, name: str) -> Any:
 
 for _row in _ROWS:
     _register(*_row)
+native(weakref.ref.__call__)(_breaker("weak-reference", "a weak reference"))

@@ -8,16 +8,19 @@ from typing import Any
 
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.callables import ComparisonKey, GetterValue, PartialValue
-from dynacap.values.container import TupleValue, fresh_dict
+from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import compare, get_attribute, get_item, instance_dict
-from dynacap.values.function import BoundMethod
+from dynacap.values.data_model.calls import fold
+from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.handlers import (
     NONE,
     constant_of,
     handles,
     is_none,
     not_implemented,
+    real_of_known,
 )
+from dynacap.values.natives import native_code
 from dynacap.values.tracer import Tracer
 
 _PARTIAL = functools.partial.__dict__
@@ -82,9 +85,21 @@ def _cached_property(t: Tracer, self: Value, instance: Value, owner: Value = NON
 _LRU_CACHE: Any = type(functools.lru_cache(len))
 
 
+def _asks_about_installation(real: Any) -> bool:
+    """Whether a cached function only says which packages and devices there are."""
+    name = getattr(real, "__name__", "")
+    home = getattr(real, "__module__", "")
+    return home == "transformers.utils.import_utils" and name.startswith(("is_", "get_"))
+
+
 @handles(_LRU_CACHE.__call__)
 def _lru_cache(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Value:
-    name = getattr(self.known(), "__qualname__", "function") if isinstance(self, Known) else ""
+    real = getattr(self, "real", None)
+    if _asks_about_installation(real):
+        done = fold(t, real, list(args), kwargs)
+        if done is not None:
+            return done
+    name = getattr(real, "__qualname__", "a function")
     return t.graph_break("lru-cache", f"{name} keeps its results in a cache of its own")
 
 
@@ -154,3 +169,23 @@ def _get_attributes(t: Tracer, self: GetterValue, obj: Value, /) -> Value:
 def _call_method(t: Tracer, self: GetterValue, obj: Value, /) -> Value:
     name, *args = self.parts
     return t.call(get_attribute(t, obj, str(name.constant())), args, self.keywords)
+
+
+_DISPATCH: Any = functools.singledispatch(len)
+
+
+@native_code(_DISPATCH.dispatch.__code__)
+def _dispatch(
+    t: Tracer, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """Which implementation of a single-dispatch function takes a class: by its registry."""
+    index = function.code.co_freevars.index("registry")
+    registry = t.cell_content(t.closure(function)[index])
+    cls = real_of_known(args[0])
+    if function.real is None or not isinstance(registry, DictValue) or not isinstance(cls, type):
+        return t.graph_break("not-constant", "the class on which a function dispatches")
+    chosen = function.real(cls)
+    for _, implementation in registry.items(t):
+        if getattr(implementation, "real", None) is chosen:
+            return implementation
+    return t.graph_break("unsupported-call", f"the implementation for {cls.__name__}")

@@ -125,7 +125,11 @@ def _sum(t: Tracer, iterable: Value, /, start: Value = Const(0)) -> Value:
 
 
 def _plain_number(value: Value) -> Any:
-    return value.value if isinstance(value, Const) and type(value.value) in (int, float, bool) else None
+    return (
+        value.value
+        if isinstance(value, Const) and type(value.value) in (int, float, bool)
+        else None
+    )
 
 
 @handles(any)

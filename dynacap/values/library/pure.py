@@ -40,5 +40,11 @@ for _owner in (*_TYPES, math, cmath):
 pure((ord, str.maketrans, slice, complex))
 pure(
     vars(owner)[name]
+    for owner in (type, types.GenericAlias, types.UnionType)
+    for name in ("__or__", "__ror__")
+)
+pure((types.GenericAlias.__getitem__, types.UnionType.__getitem__))
+pure(
+    vars(owner)[name]
     for owner, name in ((int, "from_bytes"), (float, "fromhex"), (bytes, "fromhex"))
 )

@@ -1,0 +1,88 @@
+"""Read-only views of mappings (``types.MappingProxyType``)."""
+
+from __future__ import annotations
+
+import gc
+import types
+from typing import Any
+
+from dynacap.guards.source import Source
+from dynacap.values.base import Const, Value
+from dynacap.values.build import builds
+from dynacap.values.data_model import compare, contains, get_attribute, get_item, iterate, length
+from dynacap.values.library.handlers import handles
+from dynacap.values.library.text import to_repr
+from dynacap.values.recipe import Rebuildable, Recipe
+from dynacap.values.tracer import Tracer
+
+_PROXY: Any = types.MappingProxyType
+
+
+class ProxyValue(Rebuildable):
+    """A read-only view of a mapping."""
+
+    __slots__ = ("over",)
+
+    def __init__(self, over: Value) -> None:
+        self.source = None
+        self.over = over
+
+    @property
+    def cls(self) -> type:
+        return types.MappingProxyType
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return types.MappingProxyType, [self.over]
+
+
+@builds(types.MappingProxyType)
+def build_proxy(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A proxy that the entry holds; one from outside does not say where its mapping is."""
+    if source is not None:
+        t.graph_break("class-dict", "a mapping proxy from outside is read")
+    return ProxyValue(t.wrap(gc.get_referents(real)[0], None))
+
+
+@handles(_PROXY)
+def _new(t: Tracer, mapping: Value) -> Value:
+    return ProxyValue(mapping)
+
+
+@handles(_PROXY.__len__)
+def _len(t: Tracer, self: ProxyValue, /) -> Value:
+    return Const(length(t, self.over))
+
+
+@handles(_PROXY.__getitem__)
+def _getitem(t: Tracer, self: ProxyValue, key: Value, /) -> Value:
+    return get_item(t, self.over, key)
+
+
+@handles(_PROXY.__contains__)
+def _contains(t: Tracer, self: ProxyValue, key: Value, /) -> Value:
+    return Const(contains(t, self.over, key))
+
+
+@handles(_PROXY.__iter__)
+def _iter(t: Tracer, self: ProxyValue, /) -> Value:
+    return iterate(t, self.over)
+
+
+@handles(_PROXY.__eq__)
+def _eq(t: Tracer, self: ProxyValue, other: Value, /) -> Value:
+    return compare(t, "==", self.over, other.over if isinstance(other, ProxyValue) else other)
+
+
+@handles(_PROXY.__repr__)
+def _repr(t: Tracer, self: ProxyValue, /) -> Value:
+    return Const(f"mappingproxy({to_repr(t, self.over)})")
+
+
+def _register_method(name: str) -> None:
+    @handles(_PROXY.__dict__[name])
+    def method(t: Tracer, self: ProxyValue, /, *args: Value) -> Value:
+        return t.call(get_attribute(t, self.over, name), list(args))
+
+
+for _name in ("get", "keys", "values", "items", "copy", "__reversed__"):
+    _register_method(_name)
