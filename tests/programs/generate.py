@@ -14,9 +14,19 @@ import torch
 Choose = Callable[[int], int]  # a number below the one given
 
 HEADER = """
+import contextlib
+import functools
+import random
+import sys
+
 import torch
+import torch.nn.functional as F
 
 TOTAL = 0
+layer = torch.nn.Linear(3, 3)
+with torch.no_grad():
+    for p in layer.parameters():
+        p.fill_(0.25)
 
 def helper(t, k=1):
     if k > 2:
@@ -30,6 +40,55 @@ def noisy(t):
 def steps(t, count):
     for i in range(count):
         yield t + i
+
+def echo(start):
+    got = start
+    try:
+        while True:
+            got = yield got
+            if got is None:
+                return "ended"
+    finally:
+        print("echo over", got)
+
+def countdown(t, k):
+    return t if k <= 0 else countdown(t + k, k - 1)
+
+def fail(kind):
+    if kind == 0:
+        return 0
+    if kind == 1:
+        raise KeyError("one")
+    if kind == 2:
+        return [][1]
+    return 1 / 0
+
+class Thing:
+    shared = 0
+    def __init__(self, size):
+        self.size = size
+        self.parts = []
+    @property
+    def double(self):
+        return self.size * 2
+    @double.setter
+    def double(self, value):
+        self.size = value // 2
+    def __add__(self, other):
+        return Thing(self.size + int(other))
+    def __len__(self):
+        return self.size
+    def __call__(self, t):
+        self.parts.append(self.size)
+        return t * (self.size + 1)
+    def __getitem__(self, at):
+        if at > 2:
+            raise IndexError(at)
+        return at * self.size
+    def __eq__(self, other):
+        return isinstance(other, Thing) and self.size == other.size
+    def __hash__(self):
+        return hash(self.size)
 
 class Guard:
     def __init__(self, log, swallow):
@@ -61,6 +120,24 @@ TENSOR = (
     "x = box['t'] + x if 't' in box else x",
     "box['t'] = x",
     "x = (lambda t, k=n: t + k)(x)",
+    "x = countdown(x, {int})",
+    "x = thing(x)",
+    "row = x[{int} % 2]; row.add_({int})",
+    "x, z = x * 2, x; x = x - z",
+    "x = torch.cat([row[None] for row in x])",
+    "x = x if n > {int} else x.t().t()",
+    "x = functools.reduce(lambda a, b: a + b, [x, x * 2], x)",
+    "torch.add(x, {int}, out=x)",
+    "x = x + torch.rand(2, 3)",
+    "x = x + torch.zeros(2, 3).index_fill(0, torch.tensor([1]), {int})",
+    "x = F.dropout(x, 0.5)",
+    "del x; x = box.setdefault('t2', torch.ones(2, 3))",
+    "x = helper(t=x, **{{'k': {int}}})",
+    "x = max([x, x + 1], key=lambda t: {int})",
+    "x = x.to(torch.float64).float()",
+    "(x := x + {int})",
+    "x = noisy(noisy(x)) + helper(noisy(x), {int})",
+    "x = layer(x)",
 )
 PLAIN = (
     "n += {int}",
@@ -80,6 +157,44 @@ PLAIN = (
     "bump({int})",
     "log.sort(key=str)",
     "n = log[{int}] if len(log) > 9 and isinstance(log[{int}], int) else n",
+    "thing.size += {int}",
+    "thing.double = n",
+    "log.append(thing.double)",
+    "thing = thing + {int}",
+    "log.append(len(thing))",
+    "log.append(list(thing))",
+    "log.append(thing == Thing({int}))",
+    "Thing.shared += 1",
+    "thing.parts = log; log.append(thing.parts is log)",
+    "global TOTAL; TOTAL += {int}; log.append(TOTAL)",
+    "log.append(fail({int}))",
+    "log.append(fail(0) or fail(n % 2))",
+    "talk = echo({int}); log.append((next(talk), talk.send(n)))",
+    "talk = echo({int}); next(talk); talk.close()",
+    "log.append(sorted([n, {int}, -1], key=lambda v: -v))",
+    "log.append([*map(lambda v: v + n, range({int}))])",
+    "a = b = []; a.append(n); log.append((a, b))",
+    "box.setdefault('list', []).append(n)",
+    "box.pop('k', None); log.append(sorted(map(str, box)))",
+    "log.append({{n, {int}}} | {{9}})",
+    "log.append(any(v is None for v in log))",
+    "log.append((n, {int}) < (2, 2))",
+    "log.append(str(x.shape) + repr(n))",
+    "del box['k']",
+    "assert n < {int}, 'n is large'",
+    "n = {{0: 3, 1: 2}}.get(n, {int})",
+    "log.append(getattr(thing, 'missing', {int}))",
+    "log.append(next((v for v in range(9) if v > n), 'none'))",
+    "log.append(n if isinstance(n, int) and n else type(n).__name__)",
+    "sys.stdout.write(f'{{n}}\\n')",
+    "log.append(x.requires_grad)",
+    "log.append(torch.is_grad_enabled())",
+    "log.append(random.randint(0, 9))",
+    "log += [len(log)] * {int}",
+    "log.append([thing.size for thing in [Thing(1), thing]])",
+    "log.append((lambda: [n for _ in range({int})])())",
+    "log.insert(0, 'first'); log.reverse()",
+    "count += 10; log.append(count)",
 )
 JUMPS = (
     "if n > {int}: raise KeyError(n)",
@@ -96,12 +211,22 @@ CONDITIONS = (
     "x.shape[0] == 2",
     "not n",
 )
-LOOPS = ("for i in range({int}):", "for i, row in enumerate(x):", "for i in steps(n, {int}):")
+LOOPS = (
+    "for i in range({int}):",
+    "for i, row in enumerate(x):",
+    "for i in steps(n, {int}):",
+    "for i in thing:",
+    "for i in list(box):",
+    "for i, j in zip([1, n], 'ab'):",
+    "for i in (noisy(x)[0, 0] for _ in range({int})):",
+)
 WITHS = (
     "with torch.no_grad():",
     "with Guard(log, False):",
     "with Guard(log, True):",
     "with Guard(log, True) as g, torch.enable_grad():",
+    "with contextlib.suppress(KeyError, ZeroDivisionError):",
+    "with torch.autocast('cpu', dtype=torch.bfloat16, enabled=n > 2):",
 )
 HANDLERS = ("except KeyError as e:", "except (ValueError, KeyError):", "except Exception as e:")
 
@@ -111,9 +236,6 @@ class Writer:
 
     def __init__(self, choose: Choose, size: int = 6) -> None:
         self.choose, self.left = choose, size
-
-    def pick(self, options: tuple[str, ...]) -> str:
-        return options[self.choose(len(options))].replace("{int}", str(self.choose(4)))
 
     def simple(self, in_loop: bool) -> str:
         kind = self.choose(8)
@@ -140,7 +262,15 @@ class Writer:
         self.left -= 1
         if depth >= 3 or self.left < 0 or self.choose(5) < 2:
             return [self.simple(in_loop)]
-        makers = (self.branch, self.loop, self.attempt, self.context, self.turns)
+        makers = (
+            self.branch,
+            self.loop,
+            self.attempt,
+            self.context,
+            self.turns,
+            self.inner,
+            self.match,
+        )
         return makers[self.choose(len(makers))](depth + 1, in_loop)
 
     def branch(self, depth: int, in_loop: bool) -> list[str]:
@@ -173,17 +303,31 @@ class Writer:
     def context(self, depth: int, in_loop: bool) -> list[str]:
         return [self.fill(WITHS), *indent(self.block(depth, in_loop))]
 
+    def inner(self, depth: int, in_loop: bool) -> list[str]:
+        """A function that reads and writes the variables around it, and a call of it."""
+        name = f"local{self.left + 50}"
+        body = ["nonlocal x, n", *self.block(depth, False), f"return {self.choose(4)}"]
+        head = "@torch.no_grad()" if self.choose(4) == 0 else "# plain"
+        return [head, f"def {name}(by=n):", *indent(body), f"log.append({name}())"]
+
+    def match(self, depth: int, in_loop: bool) -> list[str]:
+        lines = ["match n:", f"    case {self.choose(4)}:"]
+        lines += indent(indent(self.block(depth, in_loop)))
+        if self.choose(2):
+            lines += ["    case int() as m if m > 3:", *indent(indent(self.block(depth, in_loop)))]
+        return [*lines, "    case _:", *indent(indent(self.block(depth, in_loop)))]
+
     def program(self) -> str:
         """The whole text."""
         body = [
-            "count = 0",
+            "count, thing = 0, Thing(n)",
             "def bump(by):",
             "    nonlocal count",
             "    count += by",
             "    log.append(count)",
             *self.block(0, False),
             *self.block(0, False),
-            "return x, n, count, log",
+            "return x, n, count, log, thing, Thing.shared",
         ]
         return HEADER + "def program(x, log, box, n):\n" + "\n".join(indent(body)) + "\n"
 
