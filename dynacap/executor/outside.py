@@ -33,7 +33,6 @@ from dynacap.values.base import (
     Known,
     Lazy,
     Sentinel,
-    UnreadConst,
     Value,
 )
 from dynacap.values.build import CONST_TYPES, build

@@ -127,8 +127,10 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         raw = t.lookup(obj.cls, method)
         if raw is MISSING or raw is object.__eq__:
             continue
-        result = _inverted_eq(t, obj, operand) if raw is object.__ne__ else call_special(
-            t, obj, method, [operand]
+        result = (
+            _inverted_eq(t, obj, operand)
+            if raw is object.__ne__
+            else call_special(t, obj, method, [operand])
         )
         if not _not_implemented(result):
             return result
@@ -176,9 +178,7 @@ def truth(t: Tracer, value: Value) -> bool:
     if t.lookup(value.cls, "__bool__") is not MISSING:
         result = call_special(t, value, "__bool__", [])
         if result.cls is not bool:
-            t.raise_error(
-                TypeError, f"__bool__ should return bool, returned {result.cls.__name__}"
-            )
+            t.raise_error(TypeError, f"__bool__ should return bool, returned {result.cls.__name__}")
         return bool(result.constant())
     if t.lookup(value.cls, "__len__") is not MISSING:
         return bool(call_special(t, value, "__len__", []).constant())
