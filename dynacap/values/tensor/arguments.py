@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from dynacap.values.base import Const, Known, Lazy, NotConstant, Value, UnreadConst
+from dynacap.values.base import Const, Known, Lazy, NotConstant, UnreadConst, Value
 from dynacap.values.container import DictValue, ListValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.tensor.surface import is_operation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._device import DeviceContext
 
+from dynacap.errors import GraphBreak
+from dynacap.fxlite.effects import is_impure
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.node import Node
 from dynacap.guards.ref import Ref
@@ -20,13 +21,19 @@ from dynacap.values.data_model.attributes import instance_dict
 from dynacap.values.tensor import breaks, fields, indexing
 from dynacap.values.tensor.arguments import lower_all, lower_keywords
 from dynacap.values.tensor.fake import FakeWorld
+from dynacap.values.tensor.recall import Call, Recall, writes
 from dynacap.values.tensor.results import holds_tensors, static_value, wrap_result
+from dynacap.values.tensor.risks import may_raise
 from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.values.tensor.value import TensorValue
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
+_METADATA = frozenset(
+    "size dim stride numel is_contiguous is_floating_point is_complex ndimension element_size"
+    " nelement get_device is_signed".split()
+)  # methods that give no tensor
 AT_START: list[Callable[[], None]] = []  # called when a capture starts
 PLAIN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter})
 _NUMBERS = (int, float, bool, complex)
@@ -44,9 +51,11 @@ class TensorFamily:
         self.graph = Graph()
         self.inputs: list[Value] = []
         self.world = FakeWorld()
+        self.recall = Recall(self.world)
         self._by_fake: dict[int, TensorValue] = {}
         self._first_operation: Node | None = None
         self._undo: list[Callable[[], object]] = []
+        self._caught = False  # something in the graph may raise inside a ``try``
         self.state_nodes = 0  # nodes that set grad mode and the like
         self.contexts: dict[int, Any] = {}  # real guard objects, by the id of their value
         self.open_contexts: list[Any] = []
@@ -83,7 +92,10 @@ class TensorFamily:
     def add_state_node(self, t: Tracer, setter: Callable[..., Any], args: tuple[Any, ...]) -> Node:
         """A node that changes torch's state; it is no operation that the user wrote."""
         self.state_nodes += 1
-        return self.add_node(t, "call_function", setter, args, {}, None)
+        self.recall.state_changed()
+        node = self.add_node(t, "call_function", setter, args, {}, None)
+        node.meta["sets_state"] = True
+        return node
 
     # -- questions -------------------------------------------------------------------------------
     def owns(self, value: Value) -> bool:
@@ -147,7 +159,7 @@ class TensorFamily:
         name = method_name(target)
         if name is not None:
             return self.method(t, name, args, kwargs)
-        return self.emit(t, "call_function", target, target, args, kwargs)
+        return self.emit(t, "call_function", target, args, kwargs)
 
     def method(self, t: Tracer, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """The same for a method of a tensor; ``args[0]`` is the tensor."""
@@ -162,14 +174,13 @@ class TensorFamily:
         special = _SPECIAL_METHODS.get(name)
         if special is not None:
             return special(self, t, args)
-        return self.emit(t, "call_method", name, operator.methodcaller, args, kwargs)
+        return self.emit(t, "call_method", name, args, kwargs)
 
     def emit(
         self,
         t: Tracer,
         op: str,
         target: Any,
-        run: Callable[..., Any],
         args: list[Value],
         kwargs: dict[str, Value],
     ) -> Value:
@@ -177,15 +188,50 @@ class TensorFamily:
         node_args, fake_args = lower_all(t, args)
         node_kwargs, fake_kwargs = lower_keywords(t, kwargs) if kwargs else ({}, {})
         try:
-            if op == "call_method":
-                run, fake_args = getattr(fake_args[0], target), fake_args[1:]
-            result = self.world.run(run, fake_args, fake_kwargs)
+            if target in _METADATA:
+                result = self._run(op, target, fake_args, fake_kwargs)
+            else:
+                result = self._result(t, Call(op, target, args, kwargs), fake_args, fake_kwargs)
+        except GraphBreak:
+            raise
         except Exception as error:
             breaks.break_on_error(t, target, error)
         if result is not None and not holds_tensors(result):
             return static_value(t, result)
         node = self.add_node(t, op, target, tuple(node_args), node_kwargs, result)
         return wrap_result(t, self, node, result)
+
+    def _result(self, t: Tracer, call: Call, fakes: list[Any], keywords: dict[str, Any]) -> Any:
+        """What a call gives: from memory, or by running it."""
+        recall = self.recall
+        if writes(call):
+            recall.settle(functools.partial(self._run_again, t), self._replace)
+            fakes, keywords = lower_all(t, call.args)[1], lower_keywords(t, call.kwargs)[1]
+            return self._run(call.op, call.target, fakes, keywords)
+        key = recall.key(call)
+        kept = recall.find(key) if key is not None else None
+        if kept is not None:
+            return recall.make(kept, call)
+        result = self._run(call.op, call.target, fakes, keywords)
+        if key is not None:
+            recall.keep(key, call, result)
+        return result
+
+    def _run(self, op: str, target: Any, fakes: list[Any], keywords: dict[str, Any]) -> Any:
+        if op == "call_method":
+            target, fakes = getattr(fakes[0], target), fakes[1:]
+        return self.world.run(target, fakes, keywords)
+
+    def _run_again(self, t: Tracer, call: Call) -> Any:
+        fakes, keywords = lower_all(t, call.args)[1], lower_keywords(t, call.kwargs)[1]
+        return self._run(call.op, call.target, fakes, keywords)
+
+    def _replace(self, old: Any, new: Any) -> None:
+        """Another fake stands for a tensor from now on."""
+        value = self._by_fake.pop(id(old), None)
+        if value is not None:
+            value.fake = value.node.meta["example_value"] = new
+            self._by_fake[id(new)] = value
 
     def emit_known(self, t: Tracer, target: Any, args: list[Value], result: Any) -> Value:
         """Add the node of a call whose result is known without running it."""
@@ -202,7 +248,25 @@ class TensorFamily:
         node.meta["source_loc"] = t.location()
         if self._first_operation is None:
             self._first_operation = node
+        if may_raise(node):
+            self._keep_catchable(t, node)
         return node
+
+    def _keep_catchable(self, t: Tracer, node: Node) -> None:
+        """Break before what may raise inside a ``try`` once the graph cannot be run again.
+
+        A graph that raises is run again as plain Python, where handlers catch; but not if it
+        changed something before.
+        """
+        self._caught = self._caught or t.inside_try()
+        if not self._caught:
+            return
+        for earlier in self.graph.nodes:
+            if earlier is node:
+                return
+            if earlier.op.startswith("call_") and not earlier.meta.get("sets_state"):
+                if is_impure(earlier):
+                    t.graph_break("late-error", f"{node.target} after {earlier.target}")
 
     # -- attributes and items --------------------------------------------------------------------
     def read_field(self, t: Tracer, raw: Any, obj: Value) -> Value | None:
@@ -264,7 +328,7 @@ def _operator_method(
     if len(args) == 2 and not family.takes_binary(*args):
         return Const(NotImplemented)
     operands = args[::-1] if swap else args
-    return family.emit(t, "call_function", target, target, operands, {})
+    return family.emit(t, "call_function", target, operands, {})
 
 
 def _length(family: TensorFamily, t: Tracer, args: list[Value]) -> Value:

@@ -37,7 +37,7 @@ def _shape(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Valu
 
 def _view(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:
     """A field that is itself an operation."""
-    return family.emit(t, "call_function", getattr, getattr, [obj, Const(name)], {})
+    return family.emit(t, "call_function", getattr, [obj, Const(name)], {})
 
 
 def _is_leaf(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:

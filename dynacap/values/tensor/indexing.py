@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def get_item(family: TensorFamily, t: Tracer, obj: Value, key: Value) -> Value:
     """A view or a copy, as torch decides from the key."""
     assert isinstance(obj, TensorValue)
-    if type(key) is Const and key.value is True:
+    if isinstance(key, Const) and key.value is True:
         obj = _get(family, t, obj, Const(None))  # a mask of no dimensions: a copy with one more
         key = ListValue([Const(0)])
     elif type(key) is ListValue:
@@ -27,13 +27,13 @@ def get_item(family: TensorFamily, t: Tracer, obj: Value, key: Value) -> Value:
 
 
 def _get(family: TensorFamily, t: Tracer, obj: Value, key: Value) -> Value:
-    return family.emit(t, "call_function", operator.getitem, operator.getitem, [obj, key], {})
+    return family.emit(t, "call_function", operator.getitem, [obj, key], {})
 
 
 def _without_mask(t: Tracer, obj: TensorValue, key: ListValue) -> ListValue:
     """A list of bools is a mask that is known now: the positions that it picks."""
     items = [t.force_item(key.items, index) for index in range(len(key.items))]
-    if not items or not all(type(i) is Const and type(i.value) is bool for i in items):
+    if not items or not all(isinstance(i, Const) and type(i.value) is bool for i in items):
         return key
     if obj.fake.dim() == 0 or obj.fake.shape[0] != len(items):
         return key
@@ -44,7 +44,7 @@ def _without_mask(t: Tracer, obj: TensorValue, key: ListValue) -> ListValue:
 def set_item(family: TensorFamily, t: Tracer, obj: Value, key: Value, value: Value) -> None:
     """A write in place."""
     args = [obj, key, value]
-    family.emit(t, "call_function", operator.setitem, operator.setitem, args, {})
+    family.emit(t, "call_function", operator.setitem, args, {})
 
 
 def iterate(family: TensorFamily, t: Tracer, obj: TensorValue) -> Value:

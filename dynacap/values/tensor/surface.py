@@ -103,6 +103,11 @@ def is_operation(real: Any) -> bool:
     return isinstance(real, _OPERATOR_TYPES)
 
 
+def is_torch_function(real: Any) -> bool:
+    """Whether ``real`` is one of torch's own functions (no method, no registered operator)."""
+    return id(real) in _functions
+
+
 def method_name(real: Any) -> str | None:
     """The name under which ``real`` is a method of tensors, or None."""
     found = _method_names.get(id(real))

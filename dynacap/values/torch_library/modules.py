@@ -69,7 +69,7 @@ def resolve_module_call(t: Tracer, module: Value) -> Value | None:
 
 
 def _is_none(value: Value | None) -> bool:
-    return value is None or (type(value) is Const and value.value is None)
+    return value is None or (isinstance(value, Const) and value.value is None)
 
 
 def _has_hooks(t: Tracer, attrs: DictValue) -> bool:
