@@ -166,7 +166,7 @@ PLAIN = (
     "log.append(thing == Thing({int}))",
     "Thing.shared += 1",
     "thing.parts = log; log.append(thing.parts is log)",
-    "global TOTAL; TOTAL += {int}; log.append(TOTAL)",
+    "TOTAL += {int}; log.append(TOTAL)",
     "log.append(fail({int}))",
     "log.append(fail(0) or fail(n % 2))",
     "talk = echo({int}); log.append((next(talk), talk.send(n)))",
@@ -306,7 +306,12 @@ class Writer:
     def inner(self, depth: int, in_loop: bool) -> list[str]:
         """A function that reads and writes the variables around it, and a call of it."""
         name = f"local{self.left + 50}"
-        body = ["nonlocal x, n", *self.block(depth, False), f"return {self.choose(4)}"]
+        body = [
+            "global TOTAL",
+            "nonlocal x, n",
+            *self.block(depth, False),
+            f"return {self.choose(4)}",
+        ]
         head = "@torch.no_grad()" if self.choose(4) == 0 else "# plain"
         return [head, f"def {name}(by=n):", *indent(body), f"log.append({name}())"]
 
@@ -320,6 +325,7 @@ class Writer:
     def program(self) -> str:
         """The whole text."""
         body = [
+            "global TOTAL",
             "count, thing = 0, Thing(n)",
             "def bump(by):",
             "    nonlocal count",
