@@ -8,6 +8,7 @@ import typing
 from typing import Any
 
 from dynacap.values.base import MISSING, Const, Known, Value
+from dynacap.values.build import build_known, builds_subclasses
 from dynacap.values.container import DictValue, ListValue, TupleValue
 from dynacap.values.data_model import call_special, call_value, get_attribute, truth
 from dynacap.values.data_model.attributes import make_super
@@ -15,6 +16,8 @@ from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import handles, is_none, real_of_known
 from dynacap.values.object import ObjectValue, PropertyValue
 from dynacap.values.tracer import Tracer
+
+builds_subclasses(types.GenericAlias)(build_known)
 
 _PROTOCOL_CHECK = type(typing.Protocol).__instancecheck__
 _KEEPS = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
