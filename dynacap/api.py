@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import sysconfig
 import types
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,12 +13,15 @@ import torch
 from dynacap import log, marks, polyfills as _polyfills, totals
 from dynacap.backends import lookup_backend
 from dynacap.cache import Options, Session
-from dynacap.compiled_module import compile_module, original
+from dynacap.compiled_module import call_module, compile_module, original
 from dynacap.driver import Driver
+from dynacap.errors import UserError
 from dynacap.hook import choose_hook, make_compiled_function, set_suspend_type
-from dynacap.marks import is_compiling as is_compiling
+from dynacap.marks import Mark, is_compiling as is_compiling
+from dynacap.place import Place
 from dynacap.reports import Explanation, explain_session
 from dynacap.suspend import Suspend
+from dynacap.user_code import is_users
 from dynacap.values import (
     library as _library,  # registers the handlers
     torch_library as _torch_library,
@@ -28,32 +29,8 @@ from dynacap.values import (
 
 set_suspend_type(Suspend)
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-_LIBRARY_FOLDERS = tuple(
-    str(Path(folder).resolve())
-    for folder in {
-        sysconfig.get_paths()["stdlib"],
-        sysconfig.get_paths()["platstdlib"],
-        str(Path(torch.__file__).parent),
-        str(Path(__file__).parent),
-    }
-)
-_MODEL_FOLDERS = (str(Path(torch.__file__).parent / "nn" / "modules"),)
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_library_file(filename: str) -> bool:
-    if filename.startswith("<"):
-        return True
-    if filename.startswith(_MODEL_FOLDERS):
-        return False
-    return filename.startswith(_LIBRARY_FOLDERS) and "site-packages" not in filename.removeprefix(
-        str(Path(torch.__file__).parent.parent)
-    )
-
-
-def _wanted(function: types.FunctionType) -> bool:
-    """Whether a function that eager code calls is worth capturing."""
-    return not _is_library_file(function.__code__.co_filename) and marks.of(function) is None
+Fn = Callable[..., Any]
+_COMPILES = "a function, a method, a callable object or an nn.Module"
 
 
 def compile(
@@ -61,7 +38,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Callable[..., Any] = "eager",
+    backend: str | Fn = "eager",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
@@ -69,57 +46,73 @@ def compile(
     """Compile a function, method, callable object or ``nn.Module``; also a decorator.
 
     ``model``: what to compile; without it, a decorator is returned.  ``fullgraph``: a graph break
-    raises :class:`~dynacap.errors.Unsupported`.  ``backend``: a name of :func:`list_backends` or
-    a callable ``backend(graph_module, example_inputs) -> callable``.  ``disable``: give the model
-    back as it is.
+    raises :class:`~dynacap.errors.Unsupported`.  ``dynamic``: reserved, sizes are constants.
+    ``backend``: a name of :func:`list_backends` or a callable ``backend(graph_module,
+    example_inputs) -> callable``; ``mode`` and ``options`` are handed to it.  ``disable``: give
+    the model back as it is.
     """
-    _check("fullgraph", fullgraph, bool)
-    _check("disable", disable, bool)
+    _check_flag("fullgraph", fullgraph)
+    _check_flag("disable", disable)
     if dynamic is not None:
-        _check("dynamic", dynamic, bool)
+        _check_flag("dynamic", dynamic)
+    again = functools.partial(
+        compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
+        disable=disable,
+    )  # fmt: skip
+    found = lookup_backend(backend, mode=mode, options=options, dynamic=dynamic)
     if model is None:
-        return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-            options=options, disable=disable,
-        )  # fmt: skip
-    if not callable(model):
+        return again
+    if isinstance(model, (staticmethod, classmethod)):
+        return type(model)(again(model.__func__))
+    if not callable(model) or isinstance(model, type):
         raise TypeError(
-            f"compile() got model={model!r} ({type(model).__name__}); it takes a function, a"
-            " method, a callable object or an nn.Module"
+            f"compile() got model={model!r} ({type(model).__name__}); it takes {_COMPILES}."
+            " Of a class, compile the instances or decorate the methods"
         )
-    if disable:
+    if disable or marks.of(model) is not None:
         return model
-    session = Session(Options(lookup_backend(backend), fullgraph, dynamic))
-    session.again = functools.partial(
-        compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options
-    )
-    _sessions.add(session)
-    return _compile_with(original(model), session)
+    return _compile_with(model, Options(found, fullgraph, dynamic), again)
 
 
-def _check(name: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
         raise TypeError(
-            f"compile() got {name}={value!r} ({type(value).__name__}); it takes a {kind.__name__}"
+            f"compile() got {name}={value!r} ({type(value).__name__}); it takes True or False"
         )
 
 
-def _compile_with(model: Any, session: Session) -> Any:
+def _compile_with(model: Any, options: Options, again: Fn) -> Any:
+    model = _unwrapped(model)
     if isinstance(model, torch.nn.Module):
-        return compile_module(model, lambda call: _compile_with(call, session), session.again)
+        call = functools.partial(_compile_function, options=options)
+        return compile_module(model, call, again)
     if isinstance(model, types.MethodType):
-        inner = _compile_with(model.__func__, session)
-        return types.MethodType(inner, model.__self__)
+        return types.MethodType(_compile_with(model.__func__, options, again), model.__self__)
     if isinstance(model, types.FunctionType):
-        return _compile_function(model, session)
-    if isinstance(model, type) or not isinstance(
-        getattr(type(model), "__call__", None), types.FunctionType
-    ):
-        return _compile_function(_calling(model), session)
-    return _compile_with(type(model).__call__.__get__(model), session)
+        return _compile_function(model, options)
+    call = getattr(type(model), "__call__", None)
+    if isinstance(call, types.FunctionType):
+        return types.MethodType(_compile_function(call, options), model)
+    return _compile_function(_calling(model), options)
 
 
-def _calling(target: Callable[..., Any]) -> types.FunctionType:
+def _unwrapped(model: Any) -> Any:
+    """What a compiled callable, ours or torch's, was made from."""
+    while True:
+        inner = original(model)
+        if inner is model:
+            if isinstance(model, torch.nn.Module):
+                inner = vars(model).get("_modules", {}).get("_orig_mod")
+            elif isinstance(getattr(model, "_dynacap_session", None), Session):
+                inner = getattr(model, "function", None)
+            else:
+                inner = marks.wrapped_by_torch(model)
+        if inner is None or inner is model:
+            return model
+        model = inner
+
+
+def _calling(target: Fn) -> types.FunctionType:
     @functools.wraps(target, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         return target(*args, **kwargs)
@@ -127,26 +120,34 @@ def _calling(target: Callable[..., Any]) -> types.FunctionType:
     return call  # type: ignore[return-value]
 
 
-def _compile_function(function: types.FunctionType, session: Session) -> Any:
-    driver = Driver(session, choose_hook(), _wanted)
-    place = session.function_place(function)
+def _compile_function(function: types.FunctionType, options: Options) -> Any:
+    hook = choose_hook()
+    session = Session(options, Place)
+    _sessions.add(session)
+    driver = Driver(session, hook, is_users)
+    place = session.function_place(hook.original_code(function))
     compiled = make_compiled_function(function, place.table, driver.finish)
     compiled._dynacap_session = session  # type: ignore[attr-defined]
     return compiled
 
 
-def explain(model: Callable[..., Any], **compile_options: Any) -> Callable[..., Explanation]:
-    """``explain(model)(*args)`` runs the model compiled and tells what was captured."""
+def explain(model: Any, **compile_options: Any) -> Callable[..., Explanation]:
+    """``explain(model)(*args)`` calls the model once, compiled, and tells what was captured.
+
+    Of a compiled model, everything that it captured so far is told.  ``compile_options`` are those
+    of :func:`compile`.
+    """
     session = getattr(model, "_dynacap_session", None)
+    if session is not None and compile_options:
+        raise UserError(
+            f"explain() got {', '.join(compile_options)} for a model that is compiled already;"
+            " give them to compile()"
+        )
 
     def run(*args: Any, **kwargs: Any) -> Explanation:
-        own = session
-        target = model
-        if own is None:
-            own = Session(Options(lookup_backend(compile_options.get("backend", "eager"))))
-            target = _compile_with(model, own)
+        target = model if session is not None else compile(model, **compile_options)
         target(*args, **kwargs)
-        return explain_session(own)
+        return explain_session(target._dynacap_session)
 
     return run
 
@@ -165,38 +166,75 @@ def counters() -> dict[str, Any]:
     return totals.read()
 
 
-def disable(
-    fn: Callable[..., Any] | None = None, *, recursive: bool = True, reason: str | None = None
-) -> Any:
-    """Never capture this function (and, if ``recursive``, what it calls); also a decorator."""
+def disable(fn: Any = None, *, recursive: bool = True, reason: str | None = None) -> Any:
+    """A function that is never captured and, if ``recursive``, nothing that it calls either.
+
+    Also a decorator.  With ``recursive`` a wrapper is returned and ``fn`` itself stays as it is;
+    without, ``fn`` itself is marked.  A module is marked by its ``forward``.
+    """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
-    if not callable(fn):
-        raise TypeError(f"disable() got fn={fn!r} ({type(fn).__name__}); it takes a callable")
-    return marks.put(fn, marks.Mark("disable", reason, recursive))
+    if isinstance(fn, torch.nn.Module):
+        fn.forward = disable(fn.forward, recursive=recursive, reason=reason)
+        return fn
+    _check_callable("disable", fn)
+    mark = Mark("disable", reason, recursive)
+    if not recursive:
+        marks.put(getattr(fn, "__func__", fn), mark)
+        return fn
+    if marks.of(fn) == mark:
+        return fn
+    hook = choose_hook()
+
+    @functools.wraps(fn)
+    def run_disabled(*args: Any, **kwargs: Any) -> Any:
+        token = hook.enter(None)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            hook.exit(token)
+
+    hook.mark_hidden(run_disabled.__code__)
+    return marks.put(run_disabled, mark)
+
+
+def _check_callable(name: str, fn: object) -> None:
+    if not callable(fn) or isinstance(fn, type):
+        raise TypeError(f"{name}() got fn={fn!r} ({type(fn).__name__}); it takes a function")
 
 
 def graph_break(msg: str = "") -> None:
     """Break the graph here; does nothing in plain Python."""
 
 
-marks.put(graph_break, marks.Mark("graph_break"))
+marks.put(graph_break, Mark("graph_break"))
+
+
+def _marking(name: str, fn: Any, mark: Mark) -> Any:
+    if isinstance(fn, (list, tuple)):
+        return [_marking(name, each, mark) for each in fn]
+    _check_callable(name, fn)
+    return marks.put(fn, mark)
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Put calls of this function into the graph as they are, without looking inside."""
-    if isinstance(fn, (list, tuple)):
-        return [allow_in_graph(each) for each in fn]
-    if not callable(fn):
-        raise TypeError(f"allow_in_graph() got fn={fn!r}; it takes a callable")
-    return marks.put(fn, marks.Mark("allow"))
+    """Put calls of this function (or of these) into the graph as they are, unseen."""
+    return _marking("allow_in_graph", fn, Mark("allow"))
 
 
 def disallow_in_graph(fn: Any) -> Any:
-    """Break the graph at calls of this function."""
-    if isinstance(fn, (list, tuple)):
-        return [disallow_in_graph(each) for each in fn]
-    return marks.put(fn, marks.Mark("disable", "disallow_in_graph", recursive=False))
+    """Break the graph at calls of this function (or of these); what it calls may be captured."""
+    return _marking("disallow_in_graph", fn, Mark("disable", "disallow_in_graph", recursive=False))
 
 
-_ = (_library, _polyfills, _torch_library)
+def forbid_in_graph(fn: Any) -> Any:
+    """Raise UserError where a call of this function (or of these) would be captured."""
+    return _marking("forbid_in_graph", fn, Mark("forbid"))
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Call this function while capturing, with constant arguments, and take its result as fixed."""
+    return _marking("assume_constant_result", fn, Mark("constant"))
+
+
+_ = (_library, _polyfills, _torch_library, call_module)

@@ -180,6 +180,12 @@ _LANGUAGE = _reasons(
      _REPORT),
     ("exception", "An exception leaves the function.", "this costs nothing but the eager call"),
     ("capture", "Capture did not settle on where to stop.", _REPORT),
+    ("generator", "The function is a generator or a coroutine function.",
+     "compile the function that iterates over it"),
+    ("late-error",
+     "An operation may raise inside a try, and the graph has changed something before.",
+     "do what may raise first, or outside the try"),
+    ("internal-error", "Something in dynacap went wrong that never should.", _REPORT),
     ("guards-do-not-hold", "What was seen while capturing no longer held right after it.",
      "do not change the objects that the function reads from another thread"),
 )  # fmt: skip

@@ -8,12 +8,17 @@ so that nothing of the failed instruction is left behind.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 from dynacap.errors import GraphBreak, SkipFrame
 from dynacap.executor import Machine, StopHere
 from dynacap.executor.chain import Site, leave, start_function, start_piece
+from dynacap.guards.guard_set import GuardSet
 from dynacap.guards.process_state import ProcessState
+from dynacap.resume import throw_code
+from dynacap.resume.layout import GENERATOR_FLAGS
+from dynacap.resume.point import checked_kinds
 from dynacap.values.base import UserRaise, Value
 from dynacap.values.object import ExceptionValue
 from dynacap.values.tensor.family import TensorFamily
@@ -38,48 +43,80 @@ class Region:
     attempts: int = 1
 
 
-def capture(sites: tuple[Site, ...] | None, flat: tuple[Any, ...]) -> Region:
-    """Capture a region that starts at a function's entry (``sites`` None) or at sites."""
-    stop_at, reason = -1, None
-    for attempt in range(1, MAX_ATTEMPTS + 1):
-        tensors = TensorFamily()
-        refusal = tensors.refusal()
-        if refusal is not None:
-            raise SkipFrame("torch-mode", refusal)
-        machine = Machine(tensors, stop_at)
-        try:
-            tensors.enter_capture()
+class Attempts:
+    """Captures a region that starts at a function's entry (``sites`` None) or at sites.
+
+    After a failure, ``guards`` are those under which capture fails again: what it read until then.
+    """
+
+    def __init__(
+        self, sites: tuple[Site, ...] | None, code: CodeType, flat: tuple[Any, ...]
+    ) -> None:
+        self.sites = sites
+        self.code = code
+        self.flat = flat
+        self.guards = GuardSet()
+        self._machine: Machine | None = None
+
+    def release(self) -> None:
+        """Let go of the user's objects, once what was captured is built."""
+        if self._machine is not None:
+            self._machine.release()
+            self._machine = None
+
+    def capture(self) -> Region:
+        """The region; GraphBreak or SkipFrame if there is none."""
+        if self.code.co_flags & GENERATOR_FLAGS:
+            raise SkipFrame("generator", "the body of a generator or coroutine function")
+        stop_at, reason = -1, None
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            tensors = TensorFamily()
+            self.release()
+            machine = self._machine = Machine(tensors, stop_at)
+            self.guards = machine.guards
+            machine.guards.add(ProcessState.current())
+            refusal = tensors.refusal()
+            if refusal is not None:
+                raise SkipFrame("torch-mode", refusal)
             try:
-                _start(machine, sites, flat)
-                result = machine.run_chain()
-            finally:
-                tensors.exit_capture()
-            return Region(machine, result, attempts=attempt)
-        except StopHere:
-            where, values = leave(machine)
-            return Region(machine, None, reason, where, tuple(values), attempt)
-        except GraphBreak as found:
-            stop_at, reason = machine.steps - 1, found
-        except UserRaise as raised:
-            stop_at, reason = _raised_at(machine, raised)
-        if stop_at < 0:
-            break
-    raise reason if reason is not None else GraphBreak("capture", "capture did not settle")
+                result = self._run(machine)
+                return Region(machine, result, attempts=attempt)
+            except StopHere:
+                where, values = leave(machine)
+                check_sites(where)
+                return Region(machine, None, reason, where, tuple(values), attempt)
+            except GraphBreak as found:
+                stop_at, reason = machine.steps - 1, found.bare()
+            except UserRaise as raised:
+                stop_at, reason = _raised_at(machine, raised)
+            if stop_at < 0:
+                break
+        raise reason if reason is not None else GraphBreak("capture", "capture did not settle")
+
+    def _run(self, machine: Machine) -> Value:
+        machine.tensors.enter_capture()
+        try:
+            if self.sites is None:
+                start_function(machine, self.code, self.flat)
+            else:
+                start_piece(machine, self.sites, self.flat)
+            return machine.run_chain()
+        finally:
+            machine.tensors.exit_capture()
 
 
-def _start(machine: Machine, sites: tuple[Site, ...] | None, flat: tuple[Any, ...]) -> None:
-    machine.guards.add(ProcessState.current())
-    if sites is None:
-        start_function(machine, flat)
-    else:
-        start_piece(machine, sites, flat)
+def check_sites(sites: tuple[Site, ...]) -> None:
+    """ResumeError unless the frames can go on from there, whatever happens."""
+    for site in sites:
+        checked_kinds(site.code, site.point)
+    for site in sites[:-1]:
+        throw_code(site.code, site.point)
 
 
 def _raised_at(machine: Machine, raised: UserRaise) -> tuple[int, GraphBreak]:
     """An exception leaves the region: the instruction that raised it runs eagerly."""
     exc = raised.exc
-    steps = (
-        exc.raised_at if isinstance(exc, ExceptionValue) and exc.raised_at > 0 else (machine.steps)
-    )
+    known = isinstance(exc, ExceptionValue) and exc.raised_at > 0
+    steps = exc.raised_at if known else machine.steps
     stack = machine.user_stack()
     return steps - 1, GraphBreak(RAISED, f"{exc.describe()} is raised", stack=stack)

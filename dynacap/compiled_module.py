@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
 
 _SLOT = "_dynacap_state"
-_classes: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+# The values are weak since a subclass keeps its base, the key, alive.
+_classes: weakref.WeakKeyDictionary[type, weakref.ref[type]] = weakref.WeakKeyDictionary()
+Again = Callable[[Any], Any]
 
 
 class _State:
@@ -18,16 +21,14 @@ class _State:
 
     __slots__ = ("again", "call", "module")
 
-    def __init__(
-        self, module: torch.nn.Module, call: Callable[..., Any], again: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, module: torch.nn.Module, call: Callable[..., Any], again: Again) -> None:
         self.module = module
         self.call = call
         self.again = again
 
 
 def compile_module(
-    module: torch.nn.Module, compile_call: Callable[[Any], Any], again: Callable[[Any], Any]
+    module: torch.nn.Module, compile_call: Callable[[Any], Any], again: Again
 ) -> torch.nn.Module:
     """An object like ``module`` whose calls are compiled.
 
@@ -35,8 +36,7 @@ def compile_module(
     attribute are those of the module, whichever of the two sets them.  ``again`` compiles another
     module with the same options; copies and pickles use it.
     """
-    cls = type(module)
-    compiled_cls = _compiled_class(cls)
+    compiled_cls = _compiled_class(type(module))
     made: torch.nn.Module = object.__new__(compiled_cls)
     object.__setattr__(made, "__dict__", module.__dict__)
     object.__setattr__(made, _SLOT, _State(module, compile_call(call_module), again))
@@ -48,9 +48,21 @@ def call_module(self: Any, /, *args: Any, **kwargs: Any) -> Any:
     return self(*args, **kwargs)
 
 
+def parameter_names(module: Any) -> tuple[str, ...]:
+    """What ``forward`` calls its positional arguments, so that messages can."""
+    forward = getattr(type(module), "forward", None)
+    if not isinstance(forward, FunctionType) or "forward" in vars(module):
+        return ()
+    code = forward.__code__
+    return code.co_varnames[1 : code.co_argcount]
+
+
+call_module.names_of_args = parameter_names  # type: ignore[attr-defined]
+
+
 def original(module: Any) -> Any:
     """The module that a compiled one was made from; any other object is given back as it is."""
-    state = getattr(module, _SLOT, None)
+    state = getattr(module, _SLOT, None) if isinstance(module, torch.nn.Module) else None
     return module if state is None else state.module
 
 
@@ -63,6 +75,11 @@ def _session(self: Any) -> Any:
     return getattr(self, _SLOT).call._dynacap_session
 
 
+def _copy(self: Any) -> Any:
+    state = getattr(self, _SLOT)
+    return state.again(copy.copy(state.module))
+
+
 def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     state = getattr(self, _SLOT)
     return state.again(copy.deepcopy(state.module, memo))
@@ -73,19 +90,32 @@ def _reduce(self: Any, protocol: Any) -> Any:
     return state.again, (state.module,)
 
 
+class _Quiet:
+    """Keeps the user's ``__init_subclass__`` from running for our subclasses."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        pass
+
+
 def _compiled_class(cls: type) -> type:
     """A subclass with nothing but a slot for our state, and a call that is compiled."""
-    made = _classes.get(cls)
-    if made is None:
+    known = _classes.get(cls)
+    found = known() if known is not None else None
+    if found is None:
         body = {
             "__slots__": (_SLOT,),
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__,
             "__call__": _call,
+            "__copy__": _copy,
             "__deepcopy__": _deepcopy,
             "__reduce_ex__": _reduce,
             "_dynacap_session": property(_session),
         }
-        made = _classes[cls] = type(cls)(cls.__name__, (cls,), body)
-    return made
+        # Not by calling the metaclass, which might be the user's.
+        found = type.__new__(type(cls), cls.__name__, (_Quiet, cls), body)
+        _classes[cls] = weakref.ref(found)
+    return found

@@ -105,7 +105,7 @@ class Config:
         8, LIMIT, "Entries that one compile call may hold for one piece of code."
     )
     accumulated_recompile_limit: int = _option(
-        256, LIMIT, "Reserved: entries that one compile call may hold in all."
+        256, LIMIT, "Captures of one piece of code in all, those whose entries are gone included."
     )
     error_on_recompile: bool = _option(
         False, BOOL, "Raise RecompileError, with the guard that failed, instead of recompiling."

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynacap import log
-from dynacap.backends import compile_graph
+from dynacap.backends import compile_graph, eager, interpreter
 from dynacap.backends.registry import Backend
 from dynacap.capture import Region
-from dynacap.codegen import Emitter, EntryCode, generate_entry
+from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
 from dynacap.codegen.replay import replay
-from dynacap.codegen.runtime import call_flat
+from dynacap.executor.aliasing import guard_aliasing
 from dynacap.executor.chain import Site
 from dynacap.fxlite import GraphModule
-from dynacap.fxlite.effects import is_impure
 from dynacap.fxlite.node import Node
 from dynacap.guards.source import Source
+from dynacap.recovery import Recovery, Replay
 from dynacap.suspend import Suspend
 from dynacap.values.tensor.value import TensorValue
 
@@ -52,30 +52,49 @@ def build_entry(
 ) -> Built:
     """Generate the function of a region and compile its graph."""
     machine = region.machine
+    guard_aliasing(machine, functional_backend=backend not in (eager, interpreter))
     emitter = Emitter(machine)
     replay(emitter, machine.touched)
     result = _result(emitter, region)  # after the effects: iterators start on what is there now
     graph, inputs = _finish_graph(machine, list(emitter.outputs))
-    compiled: Any = graph
-    seconds = 0.0
+    if graph is None:
+        code = generate_entry(emitter, result, None)
+        fn = code.make(None)
+        _report(None, code)
+        return Built(fn, code.slots, code, None)
     sets_state = machine.tensors.state_nodes > 0
-    computes = graph is not None and count_ops(graph) > machine.tensors.state_nodes
-    if graph is not None and computes:
+    computes = count_ops(graph) > machine.tensors.state_nodes
+    compiled, seconds = graph.forward, 0.0
+    if computes:
         started = time.perf_counter()
         compiled = compile_graph(backend, graph, [value.real for value in inputs])
         seconds = time.perf_counter() - started
-    recover = _recover(emitter, region, sites, flat_sources) if graph is not None else None
-    names = [_input(emitter, value) for value in inputs]
-    outputs = list(emitter.outputs.values())
-    if graph is None:
-        code = generate_entry(emitter, result, None, [], None)
-    else:
-        code = generate_entry(emitter, result, names, outputs, recover, sets_state=sets_state)
+    call = _graph_call(emitter, sites, flat_sources, inputs, Recovery(graph, compiled, sets_state))
+    code = generate_entry(emitter, result, call)
     fn = code.make(compiled)
     _report(graph, code)
-    if not computes:
-        graph = None  # at most it sets grad mode and the like: nothing for a backend, nor to count
-    return Built(fn, code.slots, code, graph, seconds)
+    # One that at most sets grad mode and the like is nothing for a backend, nor to count.
+    return Built(fn, code.slots, code, graph if computes else None, seconds)
+
+
+def _graph_call(
+    emitter: Emitter,
+    sites: tuple[Site, ...] | None,
+    flat_sources: list[Source],
+    inputs: list[TensorValue],
+    recovery: Recovery,
+) -> GraphCall:
+    """How the graph is called; what raises is run again eagerly if nothing has happened yet."""
+    names = [_input(emitter, value) for value in inputs]
+    outputs = list(emitter.outputs.values())
+    if not recovery.needed:
+        return GraphCall(names, outputs)
+    recover = emitter.constant(recovery, "recover")
+    if recovery.replay is Replay.NEVER:
+        return GraphCall(names, outputs, recover)
+    flat = "".join(emitter.arg(source) + ", " for source in flat_sources)
+    suspend, start = emitter.constant(Suspend, "Suspend"), emitter.constant(sites, "START")
+    return GraphCall(names, outputs, recover, f"{suspend}({start}, ({flat}), True)")
 
 
 def _input(emitter: Emitter, value: TensorValue) -> str:
@@ -110,36 +129,6 @@ def _finish_graph(
         else:
             graph.erase_node(node)
     return GraphModule({}, graph), kept
-
-
-def _recover(
-    emitter: Emitter, region: Region, sites: tuple[Site, ...] | None, flat_sources: list[Source]
-) -> str | None:
-    """If the graph can be run again from the start, do that eagerly when it raises."""
-    if not _replayable(region):
-        return None
-    flat = ", ".join(emitter.arg(source) for source in flat_sources)
-    recover = emitter.constant(_Recover(sites), "run_eagerly")
-    return f"{recover}({flat})"
-
-
-def _replayable(region: Region) -> bool:
-    tensors = region.machine.tensors
-    return not tensors.state_nodes and not any(
-        is_impure(node) for node in tensors.graph.nodes if node.op.startswith("call_")
-    )
-
-
-class _Recover:
-    """Runs a region as plain Python from its start."""
-
-    def __init__(self, sites: tuple[Site, ...] | None) -> None:
-        self.sites = sites
-
-    def __call__(self, *flat: Any) -> Any:
-        if self.sites is None:
-            return call_flat(flat)
-        return Suspend(self.sites, flat, plain=True)
 
 
 def _report(graph: GraphModule | None, code: EntryCode) -> None:

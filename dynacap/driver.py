@@ -7,122 +7,203 @@ with the frame hook active so that what it calls may be captured; the next regio
 
 from __future__ import annotations
 
+import functools
 import inspect
+import weakref
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
+from dynacap import marks
 from dynacap.cache import Session
-from dynacap.errors import ResumeError
+from dynacap.codegen.runtime import call_flat
 from dynacap.executor.chain import Site
-from dynacap.hook import Hook
-from dynacap.opcodes import decode
-from dynacap.resume import RETURN, Point, Step, call_plain, plain_code, step_code
+from dynacap.hook import CompiledFunction, Hook
+from dynacap.place import Place, hidden_codes as place_codes
+from dynacap.running import Runner, Values, hidden_codes, without_ours
 from dynacap.suspend import Suspend
 
-_NO_FRAMES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_NO_FRAMES = (
+    inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+    | inspect.CO_ITERABLE_COROUTINE
+)
+Sites = tuple[Site, ...]
 
 
 class Driver:
-    """The trampoline of one ``compile`` call."""
+    """The trampoline of one ``compile`` call.
 
-    def __init__(self, session: Session, hook: Hook, wanted: Callable[[FunctionType], bool]):
+    What it hands out (frame callables, ``finish``) refers to it weakly: whoever runs them is
+    called by it, or by the compiled callable that owns it.
+    """
+
+    def __init__(
+        self, session: Session, hook: Hook, wanted: Callable[[FunctionType, CodeType], bool]
+    ) -> None:
         self.session = session
         self.hook = hook
         self.wanted = wanted
-        self.callback = self._offer
+        self._runners: dict[Site, Runner] = {}
+        self._answers: dict[Place, CompiledFunction] = {}
+        session.when_cleared = weakref.WeakMethod(self.clear)
+        hide(hook)
 
+    def clear(self) -> None:
+        """Forget what belongs to dropped entries."""
+        self._runners.clear()
+        self._answers.clear()
+
+    # -- the loop --------------------------------------------------------------------------------
     def finish(self, suspend: Any) -> Any:
         """Go on from a suspended region until the outermost frame returns."""
         while type(suspend) is Suspend:
-            sites, values = suspend.sites, suspend.values
-            sites, values = self._advance(sites, values, suspend.plain)
+            sites, values, plain = suspend.sites, suspend.values, suspend.plain
+            suspend = None  # the values die when the frames let go of them
+            if sites is None:
+                return self._run_function(values)
+            sites, values = self._advance(sites, values, plain)
             if not sites:
                 return values[0]
-            suspend = self._run_piece(sites, values)
+            suspend = self.session.piece(sites).table(*values)
         return suspend
 
-    def _run_piece(self, sites: tuple[Site, ...], values: tuple[Any, ...]) -> Any:
-        """Capture or run the region that starts here."""
-        return self.session.piece(sites).table(*values)
-
-    def _advance(
-        self, sites: tuple[Site, ...], values: tuple[Any, ...], plain: bool
-    ) -> tuple[tuple[Site, ...], tuple[Any, ...]]:
+    def _advance(self, sites: Sites, values: Values, plain: bool) -> tuple[Sites, Values]:
         """Run the innermost frame on: one instruction of it, or all if ``plain``."""
-        site = sites[-1]
+        site, waiting = sites[-1], sites[:-1]
+        runner = self._runner(site)
         split = len(values) - site.count
         outer, own = values[:split], values[split:]
+        token = self.hook.enter(self._offer)
         try:
-            outcome, result = self._run_frame(site, own, plain)
+            if plain:
+                outcome, result = None, (runner.plain(own, self._handled(waiting, outer)),)
+            else:
+                outcome, result = runner.step(own, self._handled(waiting, outer))
         except BaseException as error:
-            return _throw(sites[:-1], outer, error)
-        if outcome is not None:
-            cells = own[: 1 + len(site.code.co_cellvars) + len(site.code.co_freevars)]
-            return (*sites[:-1], Site(site.code, outcome)), (*outer, *cells, *result)
-        return sites[:-1], (*outer, result[0])
-
-    def _run_frame(
-        self, site: Site, own: tuple[Any, ...], plain: bool
-    ) -> tuple[Point | None, tuple[Any, ...]]:
-        """Where the frame stands then, and its locals and stack; or None and its result."""
-        function, values = own[0], own[1:]
-        step = None if plain else _step(site)
-        code = plain_code(site.code, site.point) if step is None else step.code
-        if not self.hook.is_marked(code):
-            self.hook.mark_never(code)
-        token = self.hook.enter(self.callback)
-        try:
-            if step is None:
-                return None, (call_plain(function, code, (), values),)
-            k, result = call_plain(function, code, (), values)
+            raised = without_ours(error)
+        else:
+            if outcome is None:
+                return waiting, (*outer, *result)
+            return (*waiting, outcome), (*outer, *own[: site.first_local], *result)
         finally:
             self.hook.exit(token)
-        outcome = step.outcomes[k]
-        return (None if outcome is RETURN else outcome), result
+        try:
+            return self._throw(waiting, outer, raised)
+        finally:
+            del raised  # or it and this frame would hold each other
+
+    def _throw(self, sites: Sites, values: Values, error: BaseException) -> tuple[Sites, Values]:
+        """An exception left a frame: the innermost waiting frame with a handler takes it."""
+        try:
+            while sites:
+                site, waiting = sites[-1], sites[:-1]
+                split = len(values) - (site.count - 1)  # the result that it waited for is missing
+                outer, own = values[:split], values[split:]
+                try:
+                    outcome, state = self._runner(site).throw(
+                        own, error, self._handled(waiting, outer)
+                    )
+                except BaseException as left:
+                    error = without_ours(left)
+                else:
+                    assert outcome is not None
+                    return (*waiting, outcome), (*outer, *own[: site.first_local], *state)
+                sites, values = waiting, outer
+            raise error
+        finally:
+            del error
+
+    def _handled(self, waiting: Sites, values: Values) -> Any:
+        """The exception that the innermost of the waiting frames which handles one is handling."""
+        end = len(values)
+        for site in reversed(waiting):
+            start = end - (site.count - 1)
+            if site.point.excs:
+                place = self._runner(site).handling
+                assert place is not None
+                return values[start + place]
+            end = start
+        return None
+
+    def _runner(self, site: Site) -> Runner:
+        runner = self._runners.get(site)
+        if runner is None:
+            made = Runner(site, self.hook, self.session.site)
+            runner = self._runners.setdefault(site, made)
+        return runner
+
+    # -- functions that eager code calls -----------------------------------------------------------
+    def _run_function(self, flat: Values) -> Any:
+        """A function that cannot be captured runs as it is; what it calls may be captured."""
+        first = [flat[0]]
+
+        def offer(function: FunctionType) -> Any:
+            if first and first.pop() is function:
+                return None
+            return self._offer(function)
+
+        token = self.hook.enter(offer)
+        try:
+            return call_flat(flat)
+        finally:
+            self.hook.exit(token)
+
+    def _run_wrapped(self, wrapped: Any, function: FunctionType, args: Any, kwargs: Any) -> Any:
+        """What torch.compile wrapped runs, as if it had not: it is captured here."""
+        token = self.hook.enter(self._offer)
+        try:
+            return wrapped(*args, **kwargs)
+        finally:
+            self.hook.exit(token)
 
     def _offer(self, function: FunctionType) -> Any:
         """The hook's question: what runs in place of a frame of this function."""
-        if function.__code__.co_flags & _NO_FRAMES or not self.wanted(function):
+        mark = marks.of(function)
+        if mark is not None and mark.kind == "disable":
+            return _run_disabled if mark.recursive else None
+        code = self.hook.original_code(function)
+        if not self.hook.capabilities.replaces_running_frame and marks.inside_disabled():
             return None
-        place = self.session.function_place(function)
-        finish = self.finish
+        wrapped = marks.wrapped_by_torch(function)
+        if wrapped is not None:
+            return functools.partial(self._run_wrapped, wrapped)
+        if mark is not None or code.co_flags & _NO_FRAMES or not self.wanted(function, code):
+            return None
+        place = self.session.function_place(code)
+        if place.hopeless:
+            return None
+        answer = self._answers.get(place)
+        if answer is None:
+            finish = _weak_finish(weakref.WeakMethod(self.finish))
+            self.hook.mark_hidden(finish.__code__)
+            answer = self._answers[place] = self.hook.compiled_function(
+                _any_function, place.table, finish
+            )
+        return answer
 
-        def run(*flat: Any) -> Any:
-            result = place.table(*flat)
-            return finish(result) if type(result) is Suspend else result
 
-        return run
+def _any_function() -> None:
+    """What an answer's own calls would be; the hook only asks for its table."""
 
 
-def _step(site: Site) -> Step | None:
-    try:
-        return step_code(site.code, site.point)
-    except ResumeError:
-        return None
+def _run_disabled(*flat: Any) -> Any:
+    """Run a disabled function, and all below it, as it is: the hook is inactive meanwhile."""
+    return call_flat(flat)
 
 
-def _throw(
-    sites: tuple[Site, ...], values: tuple[Any, ...], error: BaseException
-) -> tuple[tuple[Site, ...], tuple[Any, ...]]:
-    """An exception left a frame: the innermost waiting frame with a handler takes it."""
-    while sites:
-        site = sites[-1]
-        split = len(values) - (site.count - 1)  # the result that it waited for does not come
-        outer, own = values[:split], values[split:]
-        index = site.point.index - 1
-        code = decode(site.code)
-        handler = code.handlers[index]
-        if handler is not None:
-            point = site.point
-            nulls = tuple(place for place in point.nulls if place < handler.depth)
-            excs = tuple(place for place in point.excs if place < handler.depth)
-            depth = handler.depth + handler.lasti + 1
-            stack_values = point.depth - 1 - len(point.nulls)
-            kept = handler.depth - len(nulls)
-            state = own[: len(own) - stack_values + kept]
-            lasti = (code.instructions[index].lasti // 2,) if handler.lasti else ()
-            new = Point(handler.target, depth, nulls, excs, point.bound)
-            return (*sites[:-1], Site(site.code, new)), (*outer, *state, *lasti, error)
-        sites, values = sites[:-1], outer
-    raise error
+def _weak_finish(method: weakref.WeakMethod[Any]) -> FunctionType:
+    def finish(suspend: Any) -> Any:
+        driver_finish = method()
+        assert driver_finish is not None, "the driver runs what it answered"
+        return driver_finish(suspend)
+
+    return finish  # type: ignore[return-value]
+
+
+def hide(hook: Hook) -> None:
+    """Keep our frames between the user's out of tracebacks."""
+    methods = (Driver.finish, Driver._advance, Driver._throw, Driver._run_function, _run_disabled)
+    for code in (*(method.__code__ for method in methods), *hidden_codes(), *place_codes()):
+        hook.mark_hidden(code)

@@ -60,6 +60,10 @@ class GraphBreak(DynacapError):
         self.hint = hint
         self.stack = stack
 
+    def bare(self) -> "GraphBreak":
+        """The same, without the frames of ours from which it came, which hold the user's objects."""
+        return GraphBreak(self.reason, self.detail, self.hint, self.stack)
+
     def __str__(self) -> str:
         return explain_break(self.reason, self.detail, self.hint, self.stack)
 

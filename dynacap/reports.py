@@ -7,6 +7,7 @@ from typing import Any
 
 from dynacap.cache import Capture, Session
 from dynacap.errors import GraphBreak
+from dynacap.guards.guard_set import describe_guard
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Explanation:
     @property
     def graphs(self) -> list[Any]:
         """The captured graphs (``fxlite.GraphModule``), in the order of capture."""
-        return [c.built.graph for c in self.captures if c.built and c.built.graph is not None]
+        return [c.graph for c in self.captures if c.graph is not None]
 
     @property
     def graph_count(self) -> int:
@@ -28,7 +29,7 @@ class Explanation:
     @property
     def op_count(self) -> int:
         """How many torch operations they hold."""
-        return sum(c.built.op_count for c in self.captures if c.built is not None)
+        return sum(c.op_count for c in self.captures)
 
     @property
     def break_reasons(self) -> list[GraphBreak]:
@@ -64,12 +65,15 @@ def _capture_lines(number: int, capture: Capture) -> list[str]:
     lines = [f"\n[{number}] {capture.place}, captured in {capture.seconds * 1000:.1f} ms"]
     if capture.skipped:
         lines.append(f"  runs as plain Python: {capture.skipped}")
-    if capture.built is not None and capture.built.graph is not None:
-        lines.append(f"  graph of {capture.built.op_count} operations:")
-        lines += ["    " + line for line in capture.built.graph.code.splitlines()]
+    if capture.graph is not None:
+        lines.append(f"  graph of {capture.op_count} operations:")
+        lines += ["    " + line for line in capture.graph.code.splitlines()]
     if capture.guards:
         lines.append(f"  guards ({len(capture.guards)}):")
-        lines += [f"    {guard}" for guard in capture.guards]
+        lines += [f"    {describe_guard(guard)}" for guard in capture.guards]
+    if capture.code:
+        lines.append("  generated function:")
+        lines += ["    " + line for line in capture.code.splitlines()]
     if capture.reason is not None:
         lines += ["  " + line for line in str(capture.reason).splitlines()]
     return lines

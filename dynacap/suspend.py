@@ -11,12 +11,15 @@ class Suspend:
     """Frames that wait at ``sites`` with the flat vector ``values``.
 
     ``plain`` says that the innermost frame runs as plain Python to its end from there; otherwise
-    one instruction of it does, and what follows is captured.
+    one instruction of it does, and what follows is captured.  ``sites`` is None for a function
+    that runs as plain Python from its start.
     """
 
     __slots__ = ("plain", "sites", "values")
 
-    def __init__(self, sites: tuple[Site, ...], values: tuple[Any, ...], plain: bool = False):
+    def __init__(
+        self, sites: tuple[Site, ...] | None, values: tuple[Any, ...], plain: bool = False
+    ) -> None:
         self.sites = sites
         self.values = values
         self.plain = plain

@@ -96,12 +96,13 @@ class Step(Source):
 class Local(Source):
     """The value at ``index`` of the flat vector: the function itself, an argument, a cell."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_name", "names_of_items")
     op = "local"
 
-    def __init__(self, index: int, name: str) -> None:
+    def __init__(self, index: int, name: str, names_of_items: tuple[str, ...] = ()) -> None:
         super().__init__(None, index)
         self._name = name
+        self.names_of_items = names_of_items  # of ``*args`` that are handed on to a function
 
     @property
     def index(self) -> int:
@@ -355,7 +356,10 @@ class SeqItem(Step):
         return raw.sequence_item(value, self.key)
 
     def name(self) -> str:
-        return f"{self.base.name()}[{self.key}]"
+        base = self.base
+        if isinstance(base, Local) and self.key < len(base.names_of_items):
+            return base.names_of_items[self.key]
+        return f"{base.name()}[{self.key}]"
 
 
 class DequeItem(Step):

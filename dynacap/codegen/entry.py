@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import linecache
 import types
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from dynacap.codegen.emit import Emitter
 from dynacap.guards.source import Source
-from dynacap.values.torch_library.state import current_state, restore_state
 
 _numbers = itertools.count()
 _INDENT = "    "
@@ -27,60 +27,57 @@ class EntryCode:
     filename: str = field(default="")
 
     def make(self, graph: Callable[..., Any] | None) -> types.FunctionType:
-        """The function, bound to the compiled graph."""
+        """The function, bound to the compiled graph.  Its lines can be seen while it lives."""
         number = next(_numbers)
         self.filename = f"<dynacap entry {number}>"
         namespace: dict[str, Any] = dict(self.constants)
         namespace["graph"] = graph
         exec(compile(self.source, self.filename, "exec"), namespace)
+        made: types.FunctionType = namespace.pop("entry")  # it would hold itself
         lines = self.source.splitlines(keepends=True)
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
-        made: types.FunctionType = namespace["entry"]
+        forget = weakref.finalize(made, linecache.cache.pop, self.filename, None)
+        forget.atexit = False
         return made
 
 
-def generate_entry(
-    e: Emitter,
-    result: str,
-    inputs: list[str] | None,
-    outputs: list[str],
-    recover: str | None,
-    *,
-    sets_state: bool = False,
-) -> EntryCode:
-    """Put the parts together.
+@dataclass(frozen=True)
+class GraphCall:
+    """The texts of a graph's call: arguments, names for the results, what happens if it raises.
 
-    ``e.lines`` are the lines behind the graph's call; ``inputs`` are the arguments of the graph,
-    None if there is no graph (one without inputs and outputs may still set grad mode); ``recover``
-    is what to return if the graph raises and nothing has happened yet.  A graph that sets torch's
-    state and then raises leaves it as ``with`` statements would have.
+    ``recover`` is called with the exception and the inputs; where it gives None, ``again`` is
+    returned.  Both are None if the exception just leaves.
     """
+
+    inputs: list[str]
+    outputs: list[str]
+    recover: str | None = None
+    again: str | None = None
+
+
+def generate_entry(e: Emitter, result: str, call: GraphCall | None) -> EntryCode:
+    """Put the parts together: the graph's call, the lines behind it (``e.lines``), the result."""
     lines = [f"def entry({', '.join(e.args.values())}):"]
-    body: list[str] = []
-    if inputs is not None:
-        body += _graph_call(inputs, outputs, recover, e if sets_state else None)
+    body = [] if call is None else _graph_call(e, call)
     body += e.lines
     body.append(f"return {result}")
     lines += [_INDENT + line for line in body]
     return EntryCode("\n".join(lines) + "\n", e.constants, tuple(e.args))
 
 
-def _graph_call(
-    inputs: list[str], outputs: list[str], recover: str | None, state: Emitter | None
-) -> list[str]:
-    targets = ", ".join(outputs) + ("," if len(outputs) == 1 else "")
-    call = f"graph({', '.join(inputs)})"
-    line = f"{targets} = {call}" if outputs else call
-    if state is not None:
-        saved = state.fresh("state")
-        return [
-            f"{saved} = {state.helper(current_state)}()",
-            "try:",
-            _INDENT + line,
-            "except BaseException:",
-            _INDENT + f"{state.helper(restore_state)}({saved})",
-            _INDENT + "raise",
-        ]
-    if recover is None:
-        return [line]
-    return ["try:", _INDENT + line, "except Exception:", _INDENT + f"return {recover}"]
+def _graph_call(e: Emitter, call: GraphCall) -> list[str]:
+    text = f"graph({', '.join(call.inputs)})"
+    names = ", ".join(call.outputs) + ("," if len(call.outputs) == 1 else "")
+    if call.recover is None:
+        return [f"{names} = {text}" if names else text]
+    results, error = e.fresh("results"), e.fresh("error")
+    inputs = ", ".join(call.inputs) + ("," if len(call.inputs) == 1 else "")
+    lines = [
+        "try:",
+        _INDENT + f"{results} = {text}",
+        f"except BaseException as {error}:",
+        _INDENT + f"{results} = {call.recover}({error}, ({inputs}))",
+    ]
+    if call.again is not None:
+        lines += [f"if {results} is None:", _INDENT + f"return {call.again}"]
+    return [*lines, f"{names} = {results}"] if names else lines

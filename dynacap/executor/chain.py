@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from dataclasses import dataclass
 from typing import Any
@@ -21,31 +22,40 @@ from dynacap.values.object import CellValue
 _FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Site:
-    """A place in a code object where a frame stands between instructions."""
+    """A place in a code object where a frame stands between instructions.
+
+    Compared by identity; a session keeps one for each code object and point.
+    """
 
     code: types.CodeType
     point: Point
 
-    @property
+    @functools.cached_property
     def count(self) -> int:
         """How many values of the flat vector belong to a frame here (a frame that waits for the
         result of a call has one less)."""
-        code, point = self.code, self.point
-        cells = len(code.co_cellvars) + len(code.co_freevars)
-        return 1 + cells + len(point.bound) + point.depth - len(point.nulls)
+        point = self.point
+        return self.first_local + len(point.bound) + point.depth - len(point.nulls)
+
+    @functools.cached_property
+    def first_local(self) -> int:
+        """How many come before the locals: the function and the cells."""
+        return 1 + len(self.code.co_cellvars) + len(self.code.co_freevars)
 
 
-def start_function(m: Machine, flat: tuple[Any, ...]) -> None:
+def start_function(m: Machine, code: types.CodeType, flat: tuple[Any, ...]) -> None:
     """A frame at the start of the function ``flat[0]``, its arguments lazy."""
     function = flat[0]
-    code = function.__code__
     value = m.wrap(function, Local(0, code.co_name))
     assert isinstance(value, FunctionValue)
     locals_: list[Value | None] = [None] * code.co_nlocals
+    names_of = getattr(function, "names_of_args", None)
     for index, real in enumerate(flat[1:]):
-        locals_[index] = Lazy(real, Local(index + 1, code.co_varnames[index]))
+        is_star = index and type(real) is tuple and index == code.co_argcount
+        items = names_of(flat[1]) if names_of is not None and is_star else ()
+        locals_[index] = Lazy(real, Local(index + 1, code.co_varnames[index], items))
     _push(m, value, locals_)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynacap.executor.frame import PreviousException
+from dynacap.executor.frame import Frame, PreviousException
 from dynacap.values.base import Const, UserRaise, Value
+from dynacap.values.function import BoundMethod
 from dynacap.values.object import ExceptionValue
 
 if TYPE_CHECKING:
@@ -53,6 +54,36 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
         if frame.generator is not None:
             frame.generator.state = "done"
     raise raised
+
+
+def inside_try(m: Machine) -> bool:
+    """Whether an exception raised now might meet a handler of the program's.
+
+    The cleanup that the compiler puts around handlers only raises on, and so do the context
+    managers of torch.
+    """
+    return any(_has_handler(frame) for frame in m.frames)
+
+
+def _has_handler(frame: Frame) -> bool:
+    index = frame.index
+    while True:
+        handler = frame.code.handlers[index]
+        if handler is None:
+            return False
+        index = handler.target
+        first, second = frame.instructions[index : index + 2]
+        if first.op == "COPY":
+            continue
+        if second.op != "WITH_EXCEPT_START" or not _is_of_torch(frame, handler.depth):
+            return True
+
+
+def _is_of_torch(frame: Frame, depth: int) -> bool:
+    """Whether the ``__exit__`` below a handler's depth is that of a context manager of torch."""
+    exit_ = frame.stack[depth - 1] if len(frame.stack) >= depth else None
+    owner = exit_.obj.cls if isinstance(exit_, BoundMethod) else type(None)
+    return owner.__module__.partition(".")[0] == "torch"
 
 
 def push_handled(m: Machine, exc: Value) -> PreviousException:

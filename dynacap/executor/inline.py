@@ -26,7 +26,8 @@ def guard_code(m: Outside, fn: FunctionValue) -> None:
     """The function's code is what it was."""
     if fn.source is not None and not fn.guarded:
         fn.guarded = True
-        m.guard("IdIs", Attr(fn.source, "__code__"), fn.code)
+        code = fn.code if fn.real is None else fn.real.__code__  # perhaps the hook's for fn.code
+        m.guard("IdIs", Attr(fn.source, "__code__"), code)
 
 
 def bind_arguments(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynacap import marks
+from dynacap.errors import UserError
 from dynacap.executor.inline import Kwargs
-from dynacap.values.base import Const, Value
+from dynacap.values.base import Const, NotConstant, Value
 from dynacap.values.natives import find_native, find_polyfill, native
 
 if TYPE_CHECKING:
@@ -34,10 +35,24 @@ def _marked(m: Machine, mark: marks.Mark, real: Any, args: list[Value], kwargs: 
         return m.tensor_call(real, args, kwargs)
     if mark.kind == "graph_break":
         return m.graph_break("explicit-break", mark.reason or "graph_break() was called")
+    if mark.kind == "forbid":
+        raise UserError(f"{real.__qualname__}, which forbid_in_graph() marks, is captured")
+    if mark.kind == "constant":
+        return _constant_call(m, real, args, kwargs)
     return m.graph_break(
         "disabled",
         f"{real.__qualname__} is marked with disable" + (f": {mark.reason}" if mark.reason else ""),
     )
+
+
+def _constant_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
+    """The user's promise: the result stays the same."""
+    try:
+        given = [arg.constant() for arg in args]
+        named = {name: arg.constant() for name, arg in kwargs.items()}
+    except NotConstant:
+        return m.graph_break("not-constant", f"an argument of {real.__qualname__}")
+    return m.wrap(real(*given, **named), None)
 
 
 @native(marks.is_compiling)

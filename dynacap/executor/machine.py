@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from dynacap import marks
 from dynacap.break_reasons import REASONS
 from dynacap.errors import GraphBreak, UserFrame
-from dynacap.executor.exceptions import set_context, unwind
+from dynacap.executor.exceptions import inside_try, set_context, unwind
 from dynacap.executor.frame import RETURN, Frame
 from dynacap.executor.generators import is_suspendable, make_generator, resume_generator
 from dynacap.executor.inline import Kwargs, guard_code, make_frame
@@ -71,6 +72,19 @@ class Machine(Outside):
             UserFrame(f.function.code.co_filename, f.line(), f.function.code.co_name)
             for f in self.frames
         )
+
+    def release(self) -> None:
+        """Let go of every object of the user's: capture is over.
+
+        Values know the machine and the machine knows them; without this the user's objects would
+        live until the garbage collector comes by.
+        """
+        self.mirrors.clear()
+        self._alive.clear()
+        self._touched.clear()
+        self.frames.clear()
+        self.handled = None
+        self.tensors.inputs.clear()
 
     # -- the loops -------------------------------------------------------------------------------
     def run_chain(self) -> Value:
@@ -137,6 +151,8 @@ class Machine(Outside):
 
     def enter(self, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> Value | None:
         """Push the frame of a call; or give its result, if the call only makes a generator."""
+        if fn.real is not None and marks.wrapped_by_torch(fn.real) is not None:
+            return self._enter_wrapped(fn, args, kwargs)
         special = self.special_function(fn, args, kwargs)
         if special is not None:
             return special
@@ -148,6 +164,15 @@ class Machine(Outside):
         self.frames.append(frame)
         return None
 
+    def _enter_wrapped(self, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> Value | None:
+        """A function that torch.compile made is what it wraps."""
+        wrapped = self.find_attribute(fn, marks.WRAPPED_BY_TORCH)
+        assert wrapped is not None
+        inner, args = resolve_call(self, wrapped, args)
+        if isinstance(inner, FunctionValue):
+            return self.enter(inner, args, kwargs)
+        return call_resolved(self, inner, args, kwargs)
+
     def special_function(
         self, fn: FunctionValue, args: list[Value], kwargs: Kwargs
     ) -> Value | None:
@@ -158,7 +183,10 @@ class Machine(Outside):
         if by_code is not None:
             guard_code(self, fn)
             return by_code(self, fn, args, kwargs)
-        return library_call(self, fn.real, args, kwargs)
+        result = library_call(self, fn.real, args, kwargs)
+        if result is not None and fn.source is not None:
+            self.guard("IdIs", fn.source, fn.real)
+        return result
 
     def resume_generator(
         self, gen: GeneratorValue, sent: Value | None, thrown: Value | None
@@ -179,6 +207,10 @@ class Machine(Outside):
         """Raise a symbolic exception, with its context."""
         set_context(self, exc)
         raise UserRaise(exc)
+
+    def inside_try(self) -> bool:
+        """Whether an exception raised now might meet a handler of the program's."""
+        return inside_try(self)
 
     def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
         """Stop capture before the current instruction of the chain."""

@@ -4,7 +4,7 @@
 frame as it starts; ``settrace`` (plain Python) dispatches a function from its second call on.
 """
 
-from types import FunctionType
+from types import CodeType, FunctionType
 
 from dynacap import log
 from dynacap.config import config
@@ -38,6 +38,7 @@ __all__ = [
     "Never",
     "choose_hook",
     "make_compiled_function",
+    "original_code",
     "set_suspend_type",
 ]
 
@@ -75,6 +76,11 @@ def make_compiled_function(
 ) -> CompiledFunction:
     """A :class:`CompiledFunction` of the chosen hook."""
     return choose_hook().compiled_function(function, table, finish)
+
+
+def original_code(function: FunctionType) -> CodeType:
+    """The code that a function had before a hook touched it."""
+    return SettraceHook.original_code(function)
 
 
 def set_suspend_type(suspend_type: type | None) -> None:

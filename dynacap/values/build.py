@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
+from dynacap.hook import original_code
 from dynacap.values.base import Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -130,7 +131,7 @@ def build_function(t: Tracer, real: Any, source: Source | None) -> Value:
     """A Python function; its code is guarded when it is called or looked at."""
     if source is not None:
         t.guard("TypeIs", source, types.FunctionType)
-    return FunctionValue(real.__code__, real, source)
+    return FunctionValue(original_code(real), real, source)
 
 
 @builds(types.MethodType)

@@ -105,6 +105,10 @@ class Tracer(Protocol):
         """File, line and function of the user's instruction that runs now."""
         ...
 
+    def inside_try(self) -> bool:
+        """Whether an exception raised now might meet a handler of the program's."""
+        ...
+
     def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
         """Stop capture before the current instruction."""
         ...

@@ -1,0 +1,276 @@
+"""One place where captured code starts: its entries, and what a miss does.
+
+A miss captures; whatever goes wrong then, the place runs as plain Python.  What cannot be captured
+is an entry too: its guards say under which conditions, and it runs plain Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from dynacap import totals
+from dynacap.cache import Capture, Session
+from dynacap.capture import RAISED, Attempts, Region
+from dynacap.codegen.runtime import call_flat
+from dynacap.config import config
+from dynacap.convert import Built, build_entry
+from dynacap.errors import (
+    BackendCompilerFailed,
+    DynacapError,
+    FailOnRecompileLimitHit,
+    GraphBreak,
+    RecompileError,
+    ResumeError,
+    SkipFrame,
+    Unsupported,
+    UnsupportedPython,
+    UserError,
+)
+from dynacap.executor.chain import Site
+from dynacap.guards import Checker, EntryTable, GuardSet, make_checker, make_table
+from dynacap.guards.source import Local
+from dynacap.opcodes import decode
+from dynacap.recompiles import Recompiles, log_break, log_guards, warn_internal
+from dynacap.suspend import Suspend
+
+PLAIN_LIMIT = 4  # entries without any graph, after which a place is plain for good
+FAILURE_LIMIT = 2  # captures that left no entry at all
+NO_OPERATIONS = "no tensor operations"
+_MORE_THAN_POSITIONAL = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+_FOR_THE_USER = (
+    Unsupported,
+    RecompileError,
+    FailOnRecompileLimitHit,
+    BackendCompilerFailed,
+    UserError,
+)
+Flat = tuple[Any, ...]
+
+
+class Place:
+    """The entries of one place; ``table`` is called with the flat vector."""
+
+    def __init__(self, session: Session, sites: tuple[Site, ...] | None, code: CodeType) -> None:
+        self._session = weakref.ref(session)
+        self.sites = sites
+        self.code = code  # kept alive, since the session knows it by id
+        self.lock = threading.Lock()
+        self.table: EntryTable = make_table(_weak_miss(weakref.ref(self), sites))
+        self.plain_entry = _plain_entry(sites, code)
+        self.recompiles = Recompiles()
+        self.clear()
+
+    def clear(self) -> None:
+        """Start afresh."""
+        self.table.clear()
+        self.captured = 0  # captures in all, also those whose entries are gone
+        self.graphs = 0  # those of them that were worth it
+        self.failures = 0
+        self.recompiles.clear()
+
+    @property
+    def name(self) -> str:
+        """The user's function and line."""
+        line = self.code.co_firstlineno
+        if self.sites is not None:
+            site = self.sites[-1]
+            line = decode(site.code).instructions[site.point.index].line or line
+        return f"{self.code.co_qualname} ({self.code.co_filename}:{line})"
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether nothing will ever be captured here, and nothing was."""
+        if self.graphs or self.captured + self.failures < FAILURE_LIMIT:
+            return False
+        return self.failures >= FAILURE_LIMIT or self.captured >= PLAIN_LIMIT
+
+    # -- a miss ----------------------------------------------------------------------------------
+    def miss(self, flat: Flat) -> Any:
+        """No entry fits: capture, unless that is in progress, hopeless, or over the limit."""
+        if not self.lock.acquire(blocking=False):
+            return self.plain_entry(*flat)
+        try:
+            found = None if self.hopeless else self._compile(flat)
+        finally:
+            self.lock.release()
+        if found is None:
+            return self.plain_entry(*flat)
+        fn, values = found
+        return fn(*values)
+
+    def _compile(self, flat: Flat) -> tuple[Callable[..., Any], Flat] | None:
+        """The new entry's function and what it is called with; None to run plain Python."""
+        session = self._session()
+        if session is None or self._over_limit(flat):
+            return None
+        self._explain_recompile(flat)
+        started = time.perf_counter()
+        attempts = Attempts(self.sites, self.code, flat)
+        try:
+            region = attempts.capture()
+            return self._store_region(session, region, flat, started)
+        except _FOR_THE_USER:
+            raise
+        except (GraphBreak, SkipFrame, UnsupportedPython, ResumeError) as refusal:
+            if session.options.fullgraph:
+                raise _under_fullgraph(refusal) from None
+            return self._store_skip(session, attempts.guards, refusal, flat, started)
+        except RecursionError:
+            return None  # the user's calls are deep, and capture needs some room of its own
+        except Exception as error:
+            warn_internal(self.name, id(self.code), error)
+            if config.raise_internal_errors:
+                raise
+            internal = SkipFrame("internal-error", f"{type(error).__name__}: {error}")
+            return self._store_skip(session, attempts.guards, internal, flat, started)
+        finally:
+            attempts.release()
+
+    def _store_region(
+        self, session: Session, region: Region, flat: Flat, started: float
+    ) -> tuple[Callable[..., Any], Flat] | None:
+        options, reason = session.options, region.reason
+        if reason is not None and reason.reason == RAISED:
+            reason = None  # the program raises: not a break of the graph
+        if options.fullgraph and reason is not None:
+            raise Unsupported.from_break(reason)
+        region.sites = tuple(session.site(site.code, site.point) for site in region.sites)
+        sources = [Local(index, f"arg{index}") for index in range(len(flat))]
+        built = build_entry(region, options.backend, self.sites, sources)
+        skipped = None
+        if built.graph is None and region.result is not None:
+            skipped = NO_OPERATIONS
+            built = Built(self.plain_entry, tuple(sources), built.code, None)
+        values = self._add(make_checker(region.machine.guards, built.slots), built, flat)
+        log_break(reason)
+        log_guards(self.name, region.machine.guards)
+        self._record(session, built, region.machine.guards, reason, started, skipped)
+        return built.fn, values
+
+    def _store_skip(
+        self,
+        session: Session,
+        guards: GuardSet,
+        refusal: DynacapError,
+        flat: Flat,
+        started: float,
+    ) -> None:
+        """What cannot be captured runs as plain Python whenever these guards hold."""
+        why = str(refusal)
+        try:
+            checker = make_checker(guards, tuple(Local(i, f"arg{i}") for i in range(len(flat))))
+            self._add(checker, None, flat)
+        except Exception:
+            self.failures += 1
+        self._record(session, None, guards, None, started, why)
+        log_break(refusal, f"{self.name} runs as plain Python: {why}")
+
+    def _add(self, checker: Checker, built: Built | None, flat: Flat) -> Flat:
+        """Add an entry, for the next time; SkipFrame if its guards do not even hold now."""
+        values = checker.check(flat)
+        if values is None:
+            raise SkipFrame("guards-do-not-hold", f"right after capture: {checker.explain(flat)}")
+        self.table.add(checker, self.plain_entry if built is None else built.fn)
+        return values
+
+    def _record(
+        self,
+        session: Session,
+        built: Built | None,
+        guards: GuardSet,
+        reason: GraphBreak | None,
+        started: float,
+        skipped: str | None,
+    ) -> None:
+        seconds = time.perf_counter() - started
+        graph = built.graph if built is not None else None
+        count = built.op_count if built is not None else 0
+        code = built.code.source if built is not None and skipped is None else ""
+        self.captured += 1
+        self.graphs += skipped is None
+        shown = skipped
+        if skipped == NO_OPERATIONS and self.sites is not None:
+            shown = None  # the end of a function after a break: nothing worth telling
+        if built is None:
+            totals.add_skip(skipped or "")
+        else:
+            totals.add_capture(count, reason, self.captured > 1, shown)
+        session.captures.append(
+            Capture(self.name, graph, count, tuple(guards), reason, seconds, shown, code)
+        )
+
+    # -- recompiles ------------------------------------------------------------------------------
+    def _over_limit(self, flat: Flat) -> bool:
+        entries = len(self.table.entries)
+        limit = "recompile_limit"
+        if entries < config.recompile_limit:
+            if self.captured < config.accumulated_recompile_limit:
+                return not self.graphs and self.captured >= PLAIN_LIMIT
+            limit = "accumulated_recompile_limit"
+        elif not self.graphs:
+            return True
+        if config.fail_on_recompile_limit_hit:
+            self.recompiles.note(self.table.entries, flat)
+            raise FailOnRecompileLimitHit(self.recompiles.limit_text(self.name, limit))
+        self.recompiles.warn(self.table.entries, flat, self.name, limit)
+        return True
+
+    def _explain_recompile(self, flat: Flat) -> None:
+        if not self.table.entries:
+            return
+        text = self.recompiles.note(self.table.entries, flat)
+        if config.error_on_recompile:
+            raise RecompileError(f"{self.name} is recompiled:\n{text}")
+        self.recompiles.log(self.name, text)
+
+
+def _under_fullgraph(refusal: DynacapError) -> Unsupported:
+    if isinstance(refusal, GraphBreak):
+        return Unsupported.from_break(refusal)
+    if isinstance(refusal, SkipFrame):
+        return Unsupported(refusal.reason, refusal.detail)
+    return Unsupported("capture", str(refusal))
+
+
+def _weak_miss(place: weakref.ref[Place], sites: tuple[Site, ...] | None) -> Callable[..., Any]:
+    """A table's miss that does not keep the place, which owns the table."""
+
+    def miss(*flat: Any) -> Any:
+        here = place()
+        if here is None:  # dropped by reset() while another thread ran it
+            return Suspend(sites, flat, plain=True)
+        return here.miss(flat)
+
+    return miss
+
+
+def _plain_entry(sites: tuple[Site, ...] | None, code: CodeType) -> Callable[..., Any]:
+    """Takes the flat vector and runs plain Python."""
+    if sites is not None:
+        return functools.partial(_suspend_plain, sites)
+    if code.co_kwonlyargcount or code.co_flags & _MORE_THAN_POSITIONAL:
+        return _call
+    return operator.call  # no frame of ours between, which would count in deep recursion
+
+
+def _suspend_plain(sites: tuple[Site, ...], *flat: Any) -> Suspend:
+    return Suspend(sites, flat, plain=True)
+
+
+def _call(*flat: Any) -> Any:
+    return call_flat(flat)
+
+
+def hidden_codes() -> tuple[CodeType, ...]:
+    """The code of ours that stands between the user's frames when a place runs."""
+    miss = _weak_miss.__code__.co_consts
+    inner = tuple(const for const in miss if isinstance(const, CodeType))
+    return (Place.miss.__code__, _call.__code__, call_flat.__code__, *inner)

@@ -1,0 +1,115 @@
+"""What is told of misses: which guard failed, with the values seen, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynacap import log
+from dynacap.config import config
+from dynacap.errors import DynacapError, GraphBreak
+from dynacap.guards import Entry, Failure, GuardSet
+
+_breaks = log.channel("breaks")
+_guards = log.channel("guards")
+_recompiles = log.channel("recompiles")
+_KEPT = 6  # values shown of one guard
+_REMEDIES = {
+    "Tensor": "keep shape, dtype and the like the same between calls, for instance by padding",
+    "ConstEq": "keep the value the same between calls, or pass it as a tensor",
+    "Length": "keep the number of elements the same between calls",
+    "DictKeys": "keep the keys the same between calls",
+    "IdIs": "make the object once, outside the function, and use it in each call",
+    "ProcessState": "call it under the same torch settings, or compile one callable for each",
+}
+_REMEDY = "keep it the same between calls"
+
+
+class Recompiles:
+    """The guards of one place that failed so far."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str, list[Failure]] = {}
+        self._told = False
+
+    def clear(self) -> None:
+        """Forget."""
+        self._failures.clear()
+        self._told = False
+
+    def note(self, entries: Sequence[Entry], flat: tuple[object, ...]) -> str:
+        """Note why no entry fits; as text, a line for each entry."""
+        lines = []
+        for number, entry in enumerate(entries):
+            failure = entry.checker.explain(flat)
+            if failure is None:
+                continue
+            lines.append(f"  {failure}")
+            if number == 0:  # the latest, with which the call before this one was at home
+                known = self._failures.setdefault(failure.subject, [])
+                known.append(failure)
+                del known[:-_KEPT]
+        return "\n".join(lines)
+
+    def log(self, place: str, text: str) -> None:
+        """A record of a recompile."""
+        if _recompiles.enabled:
+            _recompiles.emit(f"recompiling {place}:\n{text}", place=place, failures=text)
+
+    def warn(
+        self, entries: Sequence[Entry], flat: tuple[object, ...], place: str, limit: str
+    ) -> None:
+        """The one warning of a place that reached a limit."""
+        if not self._told:
+            self._told = True
+            self.note(entries, flat)
+            log.warn(self.limit_text(place, limit), place=place, limit=limit)
+
+    def limit_text(self, place: str, limit: str) -> str:
+        """What happened, which guards kept failing, and what to do."""
+        lines = [
+            f"{place} reached dynacap.config.{limit} ({getattr(config, limit)}): where none of its"
+            " entries fits, it runs as plain Python from now on. Guards that kept failing:"
+        ]
+        most = sorted(self._failures.items(), key=lambda item: -len(item[1]))
+        for subject, failures in most:
+            seen = dict.fromkeys(failure.found for failure in failures)
+            origin = f" (needed at {failures[-1].origin})" if failures[-1].origin else ""
+            lines.append(f"  {subject}: seen {', '.join(seen)}{origin}")
+            kind = type(failures[-1].guard).__name__
+            lines.append(f"    what to do: {_REMEDIES.get(kind, _REMEDY)}")
+        lines.append(f"  or raise the limit: dynacap.config.{limit} = ...")
+        return "\n".join(lines)
+
+
+def log_break(reason: DynacapError | None, message: str | None = None) -> None:
+    """A record of a graph break, or of a frame that runs as plain Python."""
+    if reason is None or not _breaks.enabled:
+        return
+    if isinstance(reason, GraphBreak):
+        _breaks.emit(
+            message or str(reason), reason=reason.reason, detail=reason.detail, hint=reason.hint,
+            stack=[str(frame) for frame in reason.stack],
+        )  # fmt: skip
+    else:
+        _breaks.emit(message or str(reason), reason=getattr(reason, "reason", "capture"))
+
+
+def log_guards(place: str, guards: GuardSet) -> None:
+    """A record of the guards of an entry."""
+    if _guards.enabled:
+        _guards.emit(
+            f"{place}: {len(guards)} guards\n{guards}",
+            place=place, count=len(guards), guards=[str(guard) for guard in guards],
+        )  # fmt: skip
+
+
+def warn_internal(place: str, key: int, error: Exception) -> None:
+    """The one warning of an error inside dynacap itself."""
+    log.warn_once(
+        ("internal", key, type(error)),
+        f"{place} runs as plain Python: an error inside dynacap ({type(error).__name__}: {error})."
+        " Your program is not affected. Please report it to the maintainers with the traceback"
+        " that dynacap.config.raise_internal_errors = True gives.",
+        place=place,
+        error=repr(error),
+    )

@@ -1,0 +1,125 @@
+"""What happens when a captured graph raises at run time, as the program itself may have.
+
+If nothing has happened yet that could be noticed, the region is run again as plain Python, where
+the exception comes up at its own line and meets the program's own handlers.  Capture sees to it
+that a graph which cannot be run again has nothing to raise inside a ``try``
+(:mod:`dynacap.values.tensor.risks`).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import torch
+
+from dynacap import log
+from dynacap.config import config
+from dynacap.errors import DynacapError
+from dynacap.fxlite import GraphModule
+from dynacap.fxlite.effects import is_impure
+from dynacap.values.tensor.risks import may_raise
+from dynacap.values.torch_library.state import current_state, restore_state
+
+Forward = Callable[..., Any]
+
+
+class Replay(Enum):
+    """Whether a region whose graph raised can be run again from its start."""
+
+    ALWAYS = "the graph changes nothing"
+    UNLESS_MEMORY = "it changes something only after all that raises, short of lack of memory"
+    NEVER = "something was changed before"
+
+
+def replay_of(graph: GraphModule) -> Replay:
+    """How far a graph can be run again; the nodes that set torch's state are undone anyway."""
+    changed = False
+    for node in graph.graph.nodes:
+        if not node.op.startswith("call_") or node.meta.get("sets_state"):
+            continue
+        if changed and may_raise(node):
+            return Replay.NEVER
+        changed = changed or is_impure(node)
+    return Replay.UNLESS_MEMORY if changed else Replay.ALWAYS
+
+
+class Recovery:
+    """Called with what a graph raised and its inputs.
+
+    Gives the graph's outputs after all, or None where the program itself is to raise as its region
+    runs again; or raises.  ``compiled`` is what the backend made of the graph.
+    """
+
+    def __init__(self, graph: GraphModule, compiled: Forward, sets_state: bool) -> None:
+        self.replay = replay_of(graph)
+        self.name = graph.name
+        self.eager = graph.forward if compiled is not graph.forward else None
+        self.state = _State() if sets_state else None
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to do."""
+        return self.replay is not Replay.NEVER or self.state is not None
+
+    def __call__(self, error: BaseException, inputs: tuple[Any, ...]) -> Any:
+        if self.state is not None:
+            self.state.restore(error)
+        if not isinstance(error, Exception) or isinstance(error, DynacapError):
+            raise error
+        if self.replay is Replay.NEVER:
+            raise error
+        if self.replay is Replay.UNLESS_MEMORY:
+            if _lacks_memory(error):
+                raise error
+            return None
+        return self._whose_fault(error, inputs)
+
+    def _whose_fault(self, error: Exception, inputs: tuple[Any, ...]) -> Any:
+        """If the graph raises eagerly too, the program does; else the backend's code is at fault."""
+        if self.eager is None:
+            return None
+        try:
+            outputs = self.eager(*inputs)
+        except Exception:
+            return None
+        if not config.suppress_backend_errors:
+            raise error
+        log.warn_once(
+            ("run", self.name),
+            f"what the backend made of {self.name} raised {type(error).__name__}: {error}, which"
+            " eager PyTorch does not; the graph ran eagerly instead",
+            graph=self.name,
+        )
+        return outputs
+
+
+def _lacks_memory(error: Exception) -> bool:
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return "not enough memory" in str(error) or "can't allocate memory" in str(error)
+
+
+class _State:
+    """torch's state where the region starts; the guards say that it is the same in each run."""
+
+    def __init__(self) -> None:
+        self.inference = torch.is_inference_mode_enabled()
+        self.nesting = _autocast_nesting()
+        self.rest = current_state()
+
+    def restore(self, error: BaseException) -> None:
+        """Leave what the graph entered and, as it raised, did not leave."""
+        if torch.is_inference_mode_enabled() != self.inference:
+            traceback.clear_frames(error.__traceback__)  # its context ends with the graph's frame
+        for _ in range(_autocast_nesting() - self.nesting):
+            if torch.autocast_decrement_nesting() == 0:
+                torch.clear_autocast_cache()
+        restore_state(self.rest)
+
+
+def _autocast_nesting() -> int:
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()

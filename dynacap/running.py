@@ -1,0 +1,114 @@
+"""Running a frame on from where it stands: one instruction, to its end, or into a handler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FunctionType, TracebackType
+from typing import Any
+
+from dynacap.errors import ResumeError
+from dynacap.executor.chain import Site
+from dynacap.hook import Hook
+from dynacap.resume import (
+    Outcome,
+    Point,
+    Step,
+    bind,
+    call_handling,
+    plain_code,
+    step_code,
+    throw_code,
+)
+
+Values = tuple[Any, ...]
+_FOLDER = str(Path(__file__).parent)
+_OURS = (_FOLDER, "<dynacap entry")
+
+
+class Runner:
+    """Runs frames on that stand at one site.
+
+    ``own`` is the frame's part of the flat vector; ``handled`` the exception that a frame which
+    waits further out is handling, or None.  What runs on tells where the frame stands then, and
+    its locals and stack; or None and the result.
+    """
+
+    def __init__(self, site: Site, hook: Hook, intern: Callable[[CodeType, Point], Site]) -> None:
+        self.site = site
+        self.hook = hook
+        self.intern = intern
+        self.handling = _place_of_handled(site)
+        self._steps: dict[str, tuple[Step, tuple[Site | None, ...]]] = {}
+        self._bound: dict[CodeType, FunctionType] = {}
+
+    def step(self, own: Values, handled: Any) -> tuple[Site | None, Values]:
+        """Run one instruction; where none can be taken out, the frame to its end."""
+        try:
+            step, outcomes = self._step("step", step_code)
+        except ResumeError:
+            return None, (self.plain(own, handled),)
+        k, result = self._call(step.code, own, handled)
+        return outcomes[k], result
+
+    def plain(self, own: Values, handled: Any) -> Any:
+        """Run the frame to its end; gives its result."""
+        return self._call(plain_code(self.site.code, self.site.point), own, handled)
+
+    def throw(self, own: Values, error: BaseException, handled: Any) -> tuple[Site | None, Values]:
+        """Let an exception come out of the call for which the frame waits."""
+        step, outcomes = self._step("throw", throw_code)
+        k, result = self._call(step.code, (*own, error), handled)
+        return outcomes[k], result
+
+    def _step(
+        self, kind: str, build: Callable[[CodeType, Point], Step]
+    ) -> tuple[Step, tuple[Site | None, ...]]:
+        known = self._steps.get(kind)
+        if known is None:
+            step = build(self.site.code, self.site.point)
+            known = self._steps[kind] = (step, tuple(map(self._outcome, step.outcomes)))
+        return known
+
+    def _outcome(self, outcome: Outcome) -> Site | None:
+        return self.intern(self.site.code, outcome) if isinstance(outcome, Point) else None
+
+    def _call(self, code: CodeType, own: Values, handled: Any) -> Any:
+        function = own[0]
+        bound = self._bound.get(code)
+        if bound is None or bound.__globals__ is not function.__globals__:
+            bound = self._bound[code] = bind(function, code)
+        if not self.hook.is_marked(code):
+            self.hook.mark_never(code)
+        if handled is None:
+            return bound(*own[1:])
+        return call_handling(handled, bound, own[1:])
+
+
+def _place_of_handled(site: Site) -> int | None:
+    """Where among a frame's values the exception lies that it is handling."""
+    point = site.point
+    if not point.excs:
+        return None
+    place = point.excs[-1]
+    return site.first_local + len(point.bound) + place - sum(null < place for null in point.nulls)
+
+
+def without_ours(error: BaseException) -> BaseException:
+    """Take dynacap's own frames off the outer end of a traceback.
+
+    Those further in were taken off where they were left.  A traceback without any frame of the
+    user's tells of a fault of ours, and is left as it is.
+    """
+    entry: TracebackType | None = error.__traceback__
+    while entry is not None and entry.tb_frame.f_code.co_filename.startswith(_OURS):
+        entry = entry.tb_next
+    if entry is not None:
+        error.__traceback__ = entry
+    return error
+
+
+def hidden_codes() -> tuple[CodeType, ...]:
+    """The code of ours that stands between the user's frames while a frame runs on."""
+    methods = (Runner.step, Runner.plain, Runner.throw, Runner._call, call_handling)
+    return tuple(method.__code__ for method in methods)

@@ -1,0 +1,35 @@
+"""Which functions that eager code calls are worth capturing: the user's, and torch's modules."""
+
+from __future__ import annotations
+
+import functools
+import sysconfig
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import torch
+
+_TORCH = Path(torch.__file__).resolve().parent
+_MODELS = str(_TORCH / "nn" / "modules")
+_PATHS = sysconfig.get_paths()
+_PACKAGES = tuple(str(Path(_PATHS[name]).resolve()) for name in ("purelib", "platlib"))
+_LIBRARY = tuple(str(Path(_PATHS[name]).resolve()) for name in ("stdlib", "platstdlib"))
+_OURS = (str(_TORCH), *(str(_TORCH.parent / name) for name in ("torchgen", "functorch")))
+_DYNACAP = str(Path(__file__).resolve().parent)
+
+
+def is_users(function: FunctionType, code: CodeType) -> bool:
+    """Whether to offer a frame of this function to capture."""
+    return _is_users_file(code.co_filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users_file(filename: str) -> bool:
+    if filename.startswith("<"):
+        # Of the standard library, dataclasses and namedtuple make such code; also doctest.
+        return filename.startswith(("<ipython-input", "<stdin>", "<doctest"))
+    if filename.startswith(_MODELS):
+        return True
+    if filename.startswith((*_OURS, _DYNACAP)):
+        return False
+    return filename.startswith(_PACKAGES) or not filename.startswith(_LIBRARY)
