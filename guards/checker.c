@@ -70,6 +70,18 @@ checker_check(CheckerObject *self, PyObject *flat)
     return values;
 }
 
+static PyObject *
+checker_get_has_probe(CheckerObject *self, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(self->program.state.probe != NULL);
+}
+
+static PyGetSetDef checker_fields[] = {
+    {"has_probe", (getter)checker_get_has_probe, NULL,
+     "Whether one call into torch answers most questions about its state.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 static PyMethodDef checker_methods[] = {
     {"check", (PyCFunction)checker_check, METH_O,
      "check(flat, /)\n--\n\nThe slots' values if all guards hold, else None."},
@@ -87,4 +99,5 @@ PyTypeObject Checker_Type = {
     .tp_traverse = (traverseproc)checker_traverse,
     .tp_clear = (inquiry)checker_clear,
     .tp_methods = checker_methods,
+    .tp_getset = checker_fields,
 };

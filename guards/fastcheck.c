@@ -4,6 +4,9 @@
 static PyMethodDef module_methods[] = {
     {"bind_torch", bind_torch, METH_O,
      "bind_torch(torch, /)\n--\n\nLook up the accessors that tensor guards need."},
+    {"find_key_sets", find_key_sets, METH_VARARGS,
+     "find_key_sets(samples, negative, conjugate, /)\n--\n\n"
+     "Find out where torch keeps a tensor's dispatch keys; whether that was found."},
     {NULL, NULL, 0, NULL},
 };
 

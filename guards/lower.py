@@ -5,7 +5,7 @@ Three things happen on the way, none of which changes what is checked:
 - *Sharing.*  A source that is guarded to be one object (``IdIs``, or the type of a source that is
   guarded by ``TypeIs``) leads to the same place wherever it stands, so all that hangs below such
   sources hangs below one root.  Four hundred layers of one class share one walk over the class.
-- *Order.*  Arguments first, tensors among them before all else, since they tell most entries
+- *Order.*  Arguments first, tensors among them before all else, since those tell most entries
   apart.  Below a dict or class, the children whose checks cannot change while the dict or class
   does not come first, so that a walk can skip them.
 - *Registers.*  A value that others need is kept in a register; those that hold a reference are
@@ -25,7 +25,7 @@ from dynacap.guards.plan import ROOT, Plan
 from dynacap.guards.raw import IMMUTABLE_TYPE, type_flags
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
-from dynacap.guards.tensor_lowering import PlacedTensor, is_plain, lower_batch, split_questions
+from dynacap.guards.tensor_lowering import is_plain, lower_state, tensor_spec
 
 Operand = tuple[str, object]
 Check = tuple[str, Operand | None, int, tuple[Operand, ...]]
@@ -39,7 +39,7 @@ class Draft:
     key: Any
     base: "Draft | None"
     checks: list[Check] = field(default_factory=list)
-    tensors: list[tensor_kind.Tensor] = field(default_factory=list)
+    is_tensor: bool = False
     children: list["Draft"] = field(default_factory=list)
     asked_for: bool = False  # by a slot or a relation
     is_tuple: bool = False  # guarded to be one: its items stay as they are
@@ -56,7 +56,7 @@ def operand(ref: object) -> Operand:
     return ("string", ref)
 
 
-# Checks, by guard kind.  Those marked fixed in FIXED_CHECKS depend on nothing but the object.
+# Checks, by guard kind.
 
 
 def _type_is(guard: kinds.TypeIs) -> Check:
@@ -119,7 +119,7 @@ _CHECKS: dict[type[Guard], Callable[[Any], Check]] = {
 
 # Checks of what a dict or class has, which its tag vouches for.  (A length is as quick as a tag.)
 _CONTENT_CHECKS = frozenset({"keys", "has", "lacks", "class_lacks"})
-_RUNS_CODE = frozenset({"call", "keys"})
+_RUNS_CODE = frozenset({"call", "keys", "tensor"})
 
 
 def _depends_on_object_alone(check: Check) -> bool:
@@ -149,6 +149,7 @@ class _Tree:
         self._tensors_in_c = tensors_in_c
         self._known: dict[tuple[object, ...], Draft] = {}
         self.roots: list[Draft] = []
+        self.tensors: list[tensor_kind.Tensor] = []
         self.drafts: list[Draft] = []  # of the plan's nodes, in the plan's order
         self._one_object: dict[int, Ref] = {}
         for position, node in enumerate(plan.nodes):
@@ -190,16 +191,20 @@ class _Tree:
             (self.roots if base is None else base.children).append(draft)
         return draft
 
+    def _check(self, guard: Guard) -> Check:
+        if self._tensors_in_c and type(guard) is tensor_kind.Tensor and is_plain(guard):
+            self.tensors.append(guard)
+            return ("tensor", None, len(self.tensors) - 1, ())
+        return _CHECKS.get(type(guard), _call)(guard)
+
     def _enter_guards(self, position: int, guards: Sequence[Guard]) -> None:
         draft = self.drafts[position]
         for guard in guards:
-            if self._tensors_in_c and type(guard) is tensor_kind.Tensor and is_plain(guard):
-                draft.tensors.append(guard)
-                continue
+            draft.is_tensor |= type(guard) is tensor_kind.Tensor
             if type(guard) is kinds.IdIs and not guard.expected.dead:
                 self._one_object[position] = guard.expected
             draft.is_tuple |= type(guard) is kinds.TypeIs and guard.expected.get() is tuple
-            check = _CHECKS.get(type(guard), _call)(guard)
+            check = self._check(guard)
             if check not in draft.checks:
                 draft.checks.append(check)
 
@@ -212,7 +217,6 @@ def _mark_fixed(drafts: Sequence[Draft]) -> None:
     for draft in reversed(drafts):
         draft.fixed = (
             not draft.asked_for
-            and not draft.tensors
             and all(map(_depends_on_object_alone, draft.checks))
             and all(child.fixed and _stays(draft, child.step) for child in draft.children)
         )
@@ -229,10 +233,8 @@ class _Layout:
     def __init__(self) -> None:
         self.nodes: list[tuple[object, ...]] = []
         self.checks: list[Check] = []
-        self.tensors: list[PlacedTensor] = []
         self.owned = 0
         self._unowned: list[int] = []  # positions of the nodes with registers of the other sort
-        self.batches: list[list[PlacedTensor]] = []
 
     def place(self, draft: Draft) -> None:
         """Lay out a draft and what is below it, in the order of the walk."""
@@ -261,17 +263,16 @@ class _Layout:
         contents = [c for c in draft.checks if c[0] in _CONTENT_CHECKS]
         first = len(self.checks)
         self.checks += always + contents
-        kept = bool(draft.children or draft.asked_for or draft.tensors or contents)
+        kept = bool(draft.children or draft.asked_for or contents)
         runs_code = any(check[0] in _RUNS_CODE for check in draft.checks)
-        owned = (kept or runs_code) and not draft.fixed
+        kept |= runs_code
+        owned = kept and not draft.fixed
         if owned:
             draft.reg = self.owned
             self.owned += 1
         elif kept:
             draft.reg = len(self._unowned)  # moved behind the owned ones at the end
             self._unowned.append(len(self.nodes))
-        for guard in draft.tensors:
-            self.tensors.append(PlacedTensor(guard, draft.reg))
         base = draft.base
         self.nodes.append(
             (
@@ -296,15 +297,6 @@ class _Layout:
         self.nodes.append(("remember", base, -1, False, 0, none, none, none, position, None, None))
         before = self.nodes[position]
         self.nodes[position] = (*before[:4], at + 1, *before[5:])
-
-    def close_batch(self) -> None:
-        """Check the tensors laid out since the last batch here."""
-        none = len(self.checks)
-        self.nodes.append(
-            ("tensors", -1, -1, False, 0, none, none, none, len(self.batches), None, None)
-        )
-        self.batches.append(self.tensors)
-        self.tensors = []
 
     def finished_nodes(self) -> tuple[tuple[object, ...], ...]:
         """The nodes, with registers of the unowned sort behind the others."""
@@ -359,17 +351,11 @@ def _state(plan: Plan) -> tuple[tuple[process_state.Question, ...], tuple[object
     return (), tuple(guard.holds for guard in plan.state)
 
 
-def _lay_out(tree: _Tree) -> _Layout:
-    layout = _Layout()
-    leaves = [root for root in tree.roots if root.step == "local" and not root.children]
-    others = [root for root in tree.roots if root.step != "local" or root.children]
-    for root in sorted(leaves, key=lambda root: not root.tensors):
-        layout.place(root)
-    layout.close_batch()
-    for root in others:
-        layout.place(root)
-    layout.close_batch()
-    return layout
+def _telling(root: Draft) -> int:
+    """Where a root stands in the order of the walk: what tells most entries apart comes first."""
+    if root.step != "local" or root.children:
+        return 2
+    return 0 if root.is_tensor else 1
 
 
 def lower(guards: GuardSet, slots: Sequence[Source]) -> dict[str, object]:
@@ -382,17 +368,17 @@ def lower(guards: GuardSet, slots: Sequence[Source]) -> dict[str, object]:
     for position in (*plan.slots, *(n for r in plan.relations for n in r.nodes)):
         tree.drafts[position].asked_for = True
     _mark_fixed(tree.all())
-    layout = _lay_out(tree)
-    always, probed = split_questions(asked, layout.batches[0])
+    layout = _Layout()
+    for root in sorted(tree.roots, key=_telling):
+        layout.place(root)
     return {
         "nodes": layout.finished_nodes(),
         "checks": tuple(layout.checks),
         "relations": tuple(
             _relation(r.guard, tuple(tree.drafts[n].reg for n in r.nodes)) for r in plan.relations
         ),
-        "groups": (lower_batch(layout.batches[0], probed), lower_batch(layout.batches[1], ())),
-        "questions": always,
-        "state_holds": tests,
+        "tensors": tuple(map(tensor_spec, tree.tensors)),
+        "state": lower_state(asked, tests),
         "slots": tuple(tree.drafts[n].reg for n in plan.slots),
         "registers": (layout.owned, layout.registers),
     }

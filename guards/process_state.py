@@ -14,14 +14,14 @@ from dynacap.guards.tensor import torch_module
 class Question(NamedTuple):
     """One call into torch and the answer that is expected.
 
-    ``seen_in`` is the type of device whose tensors show, by their dispatch keys, whether the answer
-    has changed; "any" if all tensors do, None if none does.
+    ``in_dispatch_state``: whether a change of the answer changes the dispatch keys that an
+    operation on a tensor of the CPU sees.
     """
 
     function: Any
     arguments: tuple[object, ...]
     expected: object
-    seen_in: str | None = None
+    in_dispatch_state: bool = False
 
 
 @register
@@ -100,14 +100,15 @@ class ProcessState(Guard):
         yield Question(c._get_deterministic_algorithms_warn_only, (), self.deterministic_warn_only)
         yield Question(c._len_torch_function_stack, (), 0)
         yield from self._torch_function_questions(c)
-        yield Question(torch.is_inference_mode_enabled, (), self.inference_mode, "any")
-        yield Question(c._len_torch_dispatch_stack, (), 0, "any")
-        yield Question(c._functorch.maybe_current_level, (), self.functorch, "any")
+        yield Question(torch.is_inference_mode_enabled, (), self.inference_mode, True)
+        yield Question(c._len_torch_dispatch_stack, (), 0, True)
+        yield Question(c._functorch.maybe_current_level, (), self.functorch, True)
         if _has_cuda(torch):  # no other default tensor type can be set elsewhere
             yield Question(c._get_default_device, (), self.default_device)
         enabled = {device: (dtype, cached) for device, dtype, cached in self.autocast}
         for device in _autocast_devices(torch):
-            yield Question(torch.is_autocast_enabled, (device,), device in enabled, device)
+            on_cpu = device == "cpu"
+            yield Question(torch.is_autocast_enabled, (device,), device in enabled, on_cpu)
             if device in enabled:
                 dtype, cached = enabled[device]
                 yield Question(torch.get_autocast_dtype, (device,), dtype)

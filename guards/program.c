@@ -7,10 +7,10 @@ const char *const step_names[STEP_COUNT] = {
     "local",         "const",        "sys_module", "function_globals", "function_builtins",
     "closure_cell",  "cell_contents", "function_default", "instance_dict", "dict_item",
     "dict_key",      "seq_item",     "deque_item", "attr",             "type_of",
-    "class_attr",    "super_attr",   "remember",   "tensors",
+    "class_attr",    "super_attr",   "remember",
 };
 const char *const check_names[CHECK_COUNT] = {
-    "type", "identity", "constant", "length", "keys", "has", "lacks", "class_lacks", "call",
+    "type", "identity", "constant", "length", "keys", "has", "lacks", "class_lacks", "tensor", "call",
 };
 const char *const relation_names[RELATE_COUNT] = {"same", "distinct", "apart", "call"};
 static const char *const operand_names[] = {"string", "value", "identity", "weakref"};
@@ -170,30 +170,21 @@ questions_init(Question **questions, Py_ssize_t *count, PyObject *tuple)
     return 0;
 }
 
-/* A group is (specs, registers, make_probe or None, sentinel or None, questions). */
+/* The state is (always, probed, make_probe, tests). */
 static int
-group_init(TensorGroup *group, PyObject *fields)
+state_init(State *state, PyObject *fields)
 {
-    PyObject *specs, *regs, *make_probe, *sentinel, *questions;
-    if (!PyArg_ParseTuple(fields, "O!O!OOO!", &PyTuple_Type, &specs, &PyTuple_Type, &regs,
-                          &make_probe, &sentinel, &PyTuple_Type, &questions)) {
+    PyObject *always, *probed, *make_probe, *tests;
+    if (!PyArg_ParseTuple(fields, "O!O!OO!", &PyTuple_Type, &always, &PyTuple_Type, &probed,
+                          &make_probe, &PyTuple_Type, &tests)) {
         return -1;
     }
-    group->make_probe = make_probe == Py_None ? NULL : Py_NewRef(make_probe);
-    group->sentinel = sentinel == Py_None ? NULL : Py_NewRef(sentinel);
-    group->regs = read_indices(regs);
-    group->specs = make_room(PyTuple_GET_SIZE(specs), sizeof(TensorSpec));
-    if (group->regs == NULL || group->specs == NULL
-        || questions_init(&group->questions, &group->nquestions, questions) < 0) {
+    state->tests = Py_NewRef(tests);
+    state->make_probe = Py_NewRef(make_probe);
+    if (questions_init(&state->always, &state->nalways, always) < 0) {
         return -1;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(specs); i++) {
-        group->size = i + 1;
-        if (tensor_spec_init(&group->specs[i], PyTuple_GET_ITEM(specs, i)) < 0) {
-            return -1;
-        }
-    }
-    return 0;
+    return questions_init(&state->probed, &state->nprobed, probed);
 }
 
 /* The items of description[key], a tuple, each given to `init`. */
@@ -222,23 +213,21 @@ program_init(Program *program, PyObject *description)
     INIT_ALL(program, description, "nodes", nodes, nnodes, node_init);
     INIT_ALL(program, description, "checks", checks, nchecks, check_init);
     INIT_ALL(program, description, "relations", relations, nrelations, relation_init);
-    INIT_ALL(program, description, "groups", groups, ngroups, group_init);
-    PyObject *questions = PyDict_GetItemString(description, "questions");
-    PyObject *state_holds = PyDict_GetItemString(description, "state_holds");
+    INIT_ALL(program, description, "tensors", tensors, ntensors, tensor_spec_init);
+    PyObject *state = PyDict_GetItemString(description, "state");
     PyObject *slots = PyDict_GetItemString(description, "slots");
     PyObject *counts = PyDict_GetItemString(description, "registers");
-    if (questions == NULL || state_holds == NULL || slots == NULL || counts == NULL) {
+    if (state == NULL || slots == NULL || counts == NULL) {
         PyErr_SetString(PyExc_TypeError, "the description lacks a part");
         return -1;
     }
-    program->state_holds = Py_NewRef(state_holds);
     program->slots = read_indices(slots);
     program->nslots = PyTuple_GET_SIZE(slots);
     if (program->slots == NULL
         || !PyArg_ParseTuple(counts, "nn", &program->nowned, &program->nregs)) {
         return -1;
     }
-    return questions_init(&program->questions, &program->nquestions, questions);
+    return state_init(&program->state, state);
 }
 
 static void
@@ -253,17 +242,14 @@ questions_clear(Question *questions, Py_ssize_t count)
 }
 
 static void
-group_clear(TensorGroup *group)
+state_clear(State *state)
 {
-    for (Py_ssize_t i = 0; i < group->size; i++) {
-        tensor_spec_clear(&group->specs[i]);
-    }
-    PyMem_Free(group->specs);
-    PyMem_Free(group->regs);
-    questions_clear(group->questions, group->nquestions);
-    Py_CLEAR(group->probe);
-    Py_CLEAR(group->make_probe);
-    Py_CLEAR(group->sentinel);
+    questions_clear(state->always, state->nalways);
+    questions_clear(state->probed, state->nprobed);
+    Py_CLEAR(state->probe);
+    Py_CLEAR(state->probe_arguments);
+    Py_CLEAR(state->make_probe);
+    Py_CLEAR(state->tests);
 }
 
 static void
@@ -292,15 +278,14 @@ program_clear(Program *program)
         Py_CLEAR(old.relations[i].holds);
         PyMem_Free(old.relations[i].regs);
     }
-    for (Py_ssize_t i = 0; i < old.ngroups; i++) {
-        group_clear(&old.groups[i]);
+    for (Py_ssize_t i = 0; i < old.ntensors; i++) {
+        tensor_spec_clear(&old.tensors[i]);
     }
-    questions_clear(old.questions, old.nquestions);
-    Py_CLEAR(old.state_holds);
+    state_clear(&old.state);
     PyMem_Free(old.nodes);
     PyMem_Free(old.checks);
     PyMem_Free(old.relations);
-    PyMem_Free(old.groups);
+    PyMem_Free(old.tensors);
     PyMem_Free(old.slots);
 }
 
@@ -316,18 +301,14 @@ visit_questions(Question *questions, Py_ssize_t count, visitproc visit, void *ar
 }
 
 static int
-visit_group(TensorGroup *group, visitproc visit, void *arg)
+visit_state(State *state, visitproc visit, void *arg)
 {
-    for (Py_ssize_t i = 0; i < group->size; i++) {
-        int stop = tensor_spec_visit(&group->specs[i], visit, arg);
-        if (stop) {
-            return stop;
-        }
-    }
-    Py_VISIT(group->probe);
-    Py_VISIT(group->make_probe);
-    Py_VISIT(group->sentinel);
-    return visit_questions(group->questions, group->nquestions, visit, arg);
+    Py_VISIT(state->probe);
+    Py_VISIT(state->probe_arguments);
+    Py_VISIT(state->make_probe);
+    Py_VISIT(state->tests);
+    int stop = visit_questions(state->always, state->nalways, visit, arg);
+    return stop ? stop : visit_questions(state->probed, state->nprobed, visit, arg);
 }
 
 int
@@ -347,12 +328,11 @@ program_visit(Program *program, visitproc visit, void *arg)
     for (Py_ssize_t i = 0; i < program->nrelations; i++) {
         Py_VISIT(program->relations[i].holds);
     }
-    for (Py_ssize_t i = 0; i < program->ngroups; i++) {
-        int stop = visit_group(&program->groups[i], visit, arg);
+    for (Py_ssize_t i = 0; i < program->ntensors; i++) {
+        int stop = tensor_spec_visit(&program->tensors[i], visit, arg);
         if (stop) {
             return stop;
         }
     }
-    Py_VISIT(program->state_holds);
-    return visit_questions(program->questions, program->nquestions, visit, arg);
+    return visit_state(&program->state, visit, arg);
 }

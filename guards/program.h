@@ -30,7 +30,6 @@ typedef enum {
     STEP_CLASS_ATTR,
     STEP_SUPER_ATTR,
     STEP_REMEMBER, /* not a value: the fixed children of node `index` hold */
-    STEP_TENSORS,  /* not a value: check the group `index` of tensors */
     STEP_COUNT,
 } Step;
 
@@ -43,6 +42,7 @@ typedef enum {
     CHECK_HAS,
     CHECK_LACKS,
     CHECK_CLASS_LACKS,
+    CHECK_TENSOR,
     CHECK_CALL,
     CHECK_COUNT,
 } CheckKind;
@@ -53,7 +53,7 @@ extern const char *const check_names[CHECK_COUNT];
 typedef struct {
     CheckKind kind;
     Operand operand;
-    Py_ssize_t number; /* a length; the number of keys */
+    Py_ssize_t number; /* a length; the number of keys; which of the program's tensors */
     Operand *keys;
     Py_ssize_t hint;
 } Check;
@@ -92,20 +92,20 @@ typedef struct {
     PyObject *function, *argument, *expected; /* owned; argument NULL: none */
 } Question;
 
+/* What is expected of the state of the process and of the thread. */
 typedef struct {
-    Py_ssize_t size;
-    TensorSpec *specs;
-    int32_t *regs;
-    /* One call into torch that passes only if all the guards of the group hold and, for the
-     * group that has `questions`, if their answers are as expected.  It may fail without need, so
-     * a no from it is looked into.  NULL: not made (yet), or given up. */
-    PyObject *probe;
-    PyObject *make_probe; /* owned; NULL: there is none, or it was made */
-    PyObject *sentinel;   /* owned; one more tensor that the probe is shown, or NULL */
-    int wants_probe, needless; /* how often it said no where all was well */
-    Question *questions;
-    Py_ssize_t nquestions;
-} TensorGroup;
+    Question *always; /* asked on each check */
+    Py_ssize_t nalways;
+    Question *probed; /* asked unless the probe passes */
+    Py_ssize_t nprobed;
+    /* One call into torch, probe(*probe_arguments), that passes only while the answers to the
+     * probed questions stay the same.  It may say no without need, so its no is looked into.
+     * NULL: not made (yet), or given up. */
+    PyObject *probe, *probe_arguments; /* owned */
+    PyObject *make_probe;              /* owned; gives the two, or None; NULL: it was called */
+    int needless;                      /* how often the probe said no where all was well */
+    PyObject *tests; /* owned tuple of callables, for what no question covers */
+} State;
 
 typedef struct {
     Node *nodes;
@@ -114,11 +114,9 @@ typedef struct {
     Py_ssize_t nchecks;
     Relation *relations;
     Py_ssize_t nrelations;
-    TensorGroup *groups;
-    Py_ssize_t ngroups;
-    Question *questions; /* asked first, on each check */
-    Py_ssize_t nquestions;
-    PyObject *state_holds; /* owned tuple of callables: state that no question covers */
+    TensorSpec *tensors;
+    Py_ssize_t ntensors;
+    State state;
     int32_t *slots;
     Py_ssize_t nslots;
     Py_ssize_t nowned, nregs; /* registers that hold references come first */

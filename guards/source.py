@@ -358,7 +358,8 @@ class SeqItem(Step):
     def name(self) -> str:
         base = self.base
         if isinstance(base, Local) and self.key < len(base.names_of_items):
-            return base.names_of_items[self.key]
+            name: str = base.names_of_items[self.key]
+            return name
         return f"{base.name()}[{self.key}]"
 
 

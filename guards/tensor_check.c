@@ -2,9 +2,12 @@
  *
  * The table (DLPack 1.3, torch.Tensor.__dlpack_c_exchange_api__) tells dtype, device, shape and
  * strides.  It sees neither requires_grad nor the conjugate and negative bits, and takes some
- * dtypes for others (int1 for int8).
+ * dtypes for others (int1 for int8).  The bits are read where torch keeps them, if find_key_sets()
+ * found out where that is.
  */
 #include "tensor_check.h"
+
+#include <string.h>
 
 /* The parts of dlpack.h that are used, with its layout. */
 typedef struct {
@@ -28,6 +31,10 @@ static int (*read_dltensor)(void *py_object, DLTensor *out);
 static PyTypeObject *tensor_type, *parameter_type; /* owned */
 static PyObject *get_requires_grad, *get_dtype;    /* owned: getset descriptors */
 static PyObject *is_neg, *is_conj, *is_inference;  /* owned: method descriptors */
+
+/* Where a tensor's dispatch keys lie, by find_key_sets(); 0: not known. */
+static Py_ssize_t impl_offset, keys_offset;
+static uint64_t negative_bit, conjugate_bit;
 
 static int
 find_attribute(PyObject *holder, const char *name, PyObject **place)
@@ -79,6 +86,76 @@ done:
     return result;
 }
 
+static inline uint64_t
+word_at(const void *place, Py_ssize_t offset)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)place + offset, sizeof(word));
+    return word;
+}
+
+/* The one offset from `first` on at which each place has the word that belongs to it; 0: none, or
+ * more than one. */
+static Py_ssize_t
+find_offset(void *const *places, const uint64_t *words, Py_ssize_t count, Py_ssize_t first,
+            Py_ssize_t end)
+{
+    Py_ssize_t found = 0;
+    for (Py_ssize_t offset = first; offset < end; offset += (Py_ssize_t)sizeof(uint64_t)) {
+        Py_ssize_t i = 0;
+        while (i < count && word_at(places[i], offset) == words[i]) {
+            i++;
+        }
+        if (i == count) {
+            if (found != 0) {
+                return 0;
+            }
+            found = offset;
+        }
+    }
+    return found;
+}
+
+enum { MAX_SAMPLES = 16, IMPL_END = 192 };
+
+/* Find out where torch keeps the dispatch keys of a tensor, from samples (tensor, address of its
+ * TensorImpl, its keys) whose keys differ.  The conjugate and negative bits stand there and can be
+ * asked for otherwise only by calls that cost more than all the rest of a tensor's check.  No
+ * TensorImpl ends before IMPL_END. */
+PyObject *
+find_key_sets(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *samples;
+    unsigned long long negative, conjugate;
+    void *objects[MAX_SAMPLES], *impls[MAX_SAMPLES];
+    uint64_t addresses[MAX_SAMPLES], keys[MAX_SAMPLES];
+    if (!PyArg_ParseTuple(args, "O!KK", &PyTuple_Type, &samples, &negative, &conjugate)) {
+        return NULL;
+    }
+    Py_ssize_t count = Py_MIN(PyTuple_GET_SIZE(samples), MAX_SAMPLES), object_end = IMPL_END;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *tensor;
+        unsigned long long address, key;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(samples, i), "OKK", &tensor, &address, &key)) {
+            return NULL;
+        }
+        objects[i] = tensor;
+        object_end = Py_MIN(object_end, Py_TYPE(tensor)->tp_basicsize);
+        impls[i] = (void *)(uintptr_t)address;
+        addresses[i] = address;
+        keys[i] = key;
+    }
+    impl_offset = find_offset(objects, addresses, count, sizeof(PyObject),
+                              object_end - (Py_ssize_t)sizeof(uint64_t) + 1);
+    keys_offset = 0;
+    if (impl_offset != 0) { /* or the addresses are not what they are said to be */
+        keys_offset = find_offset(impls, keys, count, sizeof(void *), IMPL_END);
+    }
+    negative_bit = negative;
+    conjugate_bit = conjugate;
+    return PyBool_FromLong(count > 1 && impl_offset != 0 && keys_offset != 0);
+}
+
 /* What a getset descriptor or a method without arguments says; a new reference. */
 static PyObject *
 ask(PyObject *descriptor, PyObject *value)
@@ -112,6 +189,23 @@ static int
 flag_is(PyObject *descriptor, PyObject *value, int wanted)
 {
     return wanted == ANY ? 1 : answers(descriptor, value, wanted ? Py_True : Py_False);
+}
+
+/* Whether the negative and the conjugate bit are as expected. */
+static int
+bits_match(const TensorSpec *spec, PyObject *value)
+{
+    if (impl_offset != 0 && keys_offset != 0) {
+        const void *impl = (const void *)(uintptr_t)word_at(value, impl_offset);
+        uint64_t wanted = (spec->is_neg ? negative_bit : 0) | (spec->is_conj ? conjugate_bit : 0);
+        return impl != NULL
+               && (word_at(impl, keys_offset) & (negative_bit | conjugate_bit)) == wanted;
+    }
+    int same = flag_is(is_neg, value, spec->is_neg);
+    if (same == 1 && spec->may_be_conj) {
+        same = flag_is(is_conj, value, spec->is_conj);
+    }
+    return same;
 }
 
 static int
@@ -171,10 +265,7 @@ tensor_spec_matches(TensorSpec *spec, PyObject *value)
         same = answers(get_dtype, value, spec->dtype);
     }
     if (same == 1) {
-        same = flag_is(is_neg, value, spec->is_neg);
-    }
-    if (same == 1) {
-        same = flag_is(is_conj, value, spec->is_conj);
+        same = bits_match(spec, value);
     }
     if (same == 1) {
         same = flag_is(is_inference, value, spec->is_inference);
@@ -224,11 +315,11 @@ tensor_spec_init(TensorSpec *spec, PyObject *fields)
 {
     PyObject *type, *shape, *stride;
     int weak;
-    if (!PyArg_ParseTuple(fields, "OpOO(iiiii)O!O!iiii", &type, &weak, &spec->holds, &spec->dtype,
+    if (!PyArg_ParseTuple(fields, "OpOO(iiiii)O!O!ipppi", &type, &weak, &spec->holds, &spec->dtype,
                           &spec->device_type, &spec->device_id, &spec->code,
                           &spec->bits, &spec->lanes, &PyTuple_Type, &shape, &PyTuple_Type,
                           &stride, &spec->requires_grad, &spec->is_conj, &spec->is_neg,
-                          &spec->is_inference)) {
+                          &spec->may_be_conj, &spec->is_inference)) {
         spec->holds = spec->dtype = NULL;
         return -1;
     }

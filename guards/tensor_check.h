@@ -13,7 +13,7 @@ typedef struct {
     int code, bits, lanes; /* of the dtype; code ANY: DLPack cannot tell it from others */
     int32_t ndim;
     int64_t *shape, *stride; /* ndim each, one allocation */
-    int requires_grad, is_conj, is_neg, is_inference;
+    int requires_grad, is_conj, is_neg, may_be_conj, is_inference;
     PyObject *holds; /* owned; the guard's meaning in Python */
 } TensorSpec;
 
@@ -34,5 +34,8 @@ int tensor_extent(PyObject *value, Extent *extent);
 
 /* Look torch's accessors up; to be called before a spec is used. */
 PyObject *bind_torch(PyObject *module, PyObject *torch);
+
+/* Find out where torch keeps a tensor's dispatch keys. */
+PyObject *find_key_sets(PyObject *module, PyObject *args);
 
 #endif

@@ -1,21 +1,13 @@
-"""Tensor guards in the form that the C checker takes, and the probe that answers many at once.
-
-The checker can ask about each tensor through DLPack.  Faster, and exact about the conjugate and
-negative bits too, is ``TensorGuards``, a class of torch's own: one call for a whole group.  It is
-no public interface, so everything here goes on without it; and it may say no where the guards
-hold (to one tensor in two places, or in another dispatch state), so only its yes is final.
-"""
+"""What the C checker is told of tensors and of torch's state."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dynacap.guards.process_state import Question
 from dynacap.guards.tensor import torch_module
 from dynacap.guards.tensor_kind import Tensor
 
 ANY = -1
-
-Asked = tuple[object, tuple[object, ...], object]  # function, arguments, answer
 
 # DLPack's (code, bits, lanes); torch's narrow integers pass for int8 and uint8, so those are absent
 # and told apart by the dtype itself.
@@ -35,13 +27,6 @@ _ASK_DTYPE = (ANY, ANY, ANY)
 _DEVICES = {"cpu": 1, "cuda": 2}
 
 
-class PlacedTensor(NamedTuple):
-    """A tensor guard and the register that holds the value."""
-
-    guard: Tensor
-    register: int
-
-
 def is_plain(guard: Tensor) -> bool:
     """Whether the guard is on a strided tensor of torch's own classes, on a CPU or CUDA device."""
     torch = torch_module()
@@ -54,33 +39,8 @@ def is_plain(guard: Tensor) -> bool:
     )
 
 
-def split_questions(
-    questions: Sequence[Question], batch: Sequence[PlacedTensor]
-) -> tuple[tuple[Asked, ...], tuple[Asked, ...]]:
-    """Those to ask on each check, and those that a probe of the batch answers by passing."""
-    devices = {"any", "cpu"} | {tensor.guard.device.type for tensor in batch}
-    always = tuple(q[:3] for q in questions if q.seen_in not in devices)
-    return always, tuple(q[:3] for q in questions if q.seen_in in devices)
-
-
-def lower_batch(batch: Sequence[PlacedTensor], questions: tuple[Asked, ...]) -> tuple[object, ...]:
-    """A group of the C checker: its tensors, and what its probe answers besides."""
-    sentinel = None
-    if questions and not any(tensor.guard.device.type == "cpu" for tensor in batch):
-        sentinel = _sentinel()
-    make_probe = None
-    if sentinel is not None or batch:
-        make_probe = _ProbeMaker(tuple(tensor.guard for tensor in batch))
-    return (
-        tuple(_spec(tensor.guard) for tensor in batch),
-        tuple(tensor.register for tensor in batch),
-        make_probe,
-        sentinel,
-        questions,
-    )
-
-
-def _spec(guard: Tensor) -> tuple[object, ...]:
+def tensor_spec(guard: Tensor) -> tuple[object, ...]:
+    """A plain tensor's guard, in the order of ``tensor_spec_init`` in ``tensor_check.c``."""
     ref = guard.expected
     return (
         ref.get() if ref.strong else ref.weak(),
@@ -91,8 +51,9 @@ def _spec(guard: Tensor) -> tuple[object, ...]:
         guard.shape,
         guard.stride,
         guard.requires_grad,
-        guard.is_conj if guard.dtype.is_complex else ANY,
+        guard.is_conj,
         guard.is_neg,
+        guard.dtype.is_complex,
         ANY if guard.is_inference is None else guard.is_inference,
     )
 
@@ -104,45 +65,58 @@ def _codes(guard: Tensor) -> tuple[int, ...]:
     return (_DEVICES[guard.device.type], 0 if number is None else number, *dtype)
 
 
-class _ProbeMaker:
-    """Makes a group's probe out of the tensors that have just passed its guards."""
-
-    def __init__(self, guards: tuple[Tensor, ...]) -> None:
-        self._guards = guards
-
-    def __call__(self, tensors: tuple[Any, ...]) -> object:
-        """A builtin method that takes such tensors as a tuple and gives a bool; None if none is."""
-        torch = torch_module()
-        maker = _tensor_guards(torch)
-        if maker is None or torch._C._len_torch_dispatch_stack():
-            return None
-        sizes = [list(guard.shape) for guard in self._guards]
-        strides = [list(guard.stride or ()) for guard in self._guards]
-        for extra in tensors[len(self._guards) :]:
-            sizes.append(list(extra.shape))
-            strides.append(list(extra.stride()))
-        probe = maker(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
-        passes = probe.check(*tensors)
-        return probe.check if passes else None
+def lower_state(questions: Sequence[Question], tests: tuple[object, ...]) -> tuple[object, ...]:
+    """Questions to ask always, those that the probe stands for, its maker, and other tests."""
+    always = tuple(q[:3] for q in questions if not q.in_dispatch_state)
+    probed = tuple(q[:3] for q in questions if q.in_dispatch_state)
+    return (always, probed, make_probe, tests)
 
 
-def _tensor_guards(torch: Any) -> Any:
+def make_probe() -> "tuple[object, tuple[object, ...]] | None":
+    """A builtin method and its arguments that tell whether the dispatch state stays as it is now.
+
+    ``TensorGuards`` is a class of torch's own for guards on tensors; shown one ordinary tensor it
+    compares the dispatch keys that an operation would see, and so notices what changes them:
+    inference mode, autocast, dispatch modes, transforms such as vmap.  It is no public interface;
+    without it, each is asked by itself.
+    """
+    torch = torch_module()
     try:
-        return torch._C._dynamo.guards.TensorGuards
+        maker = torch._C._dynamo.guards.TensorGuards
     except AttributeError:
         return None
+    sample = torch.empty(0, device="cpu")
+    if type(sample) is not torch.Tensor:
+        return None
+    probe = maker(sample, dynamic_dims_sizes=[[0]], dynamic_dims_strides=[[1]])
+    return (probe.check, (sample,)) if probe.check(sample) else None
 
 
-_the_sentinel: Any = None
+def key_set_samples(torch: Any) -> "tuple[tuple[tuple[Any, int, int], ...], int, int] | None":
+    """Tensors with their addresses and dispatch keys, and the negative and conjugate bits.
 
+    What the C module needs to find out, by comparison, where a tensor's keys lie.
+    """
 
-def _sentinel() -> Any:
-    """An ordinary tensor, for its dispatch keys; None where none can be made just now."""
-    global _the_sentinel
-    torch = torch_module()
-    if _the_sentinel is None:
-        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
-            return None
-        made = torch.empty(0, device="cpu")
-        _the_sentinel = made if type(made) is torch.Tensor else None
-    return _the_sentinel
+    def keys(tensor: Any) -> int:
+        number: int = torch._C._dispatch_keys(tensor).raw_repr()
+        return number
+
+    if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
+        return None
+    plain = torch.empty(2, device="cpu")
+    pairs = torch.empty(2, dtype=torch.complex64, device="cpu")
+    tensors = [
+        plain,
+        torch._neg_view(plain),
+        pairs,
+        pairs.conj(),
+        pairs.conj().imag,
+        torch.empty(2, device="meta"),
+        torch.nn.Parameter(torch.empty(2, device="cpu")),
+    ]
+    if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter) for tensor in tensors):
+        return None
+    samples = tuple((tensor, tensor._cdata, keys(tensor)) for tensor in tensors)
+    negative, conjugate = keys(tensors[1]) ^ keys(plain), keys(tensors[3]) ^ keys(pairs)
+    return samples, negative, conjugate

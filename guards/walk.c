@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { FEW_REGISTERS = 128, FEW_TENSORS = 8, MAX_NEEDLESS = 8 };
+enum { FEW_REGISTERS = 128, FEW_VALUES = 8, MAX_NEEDLESS = 8 };
 
 /* An impossible tag of a dict marks that of a class, so that neither passes for the other. */
 #define CLASS_MARK ((uint64_t)1 << 63)
@@ -207,7 +207,7 @@ check_key(Check *check, PyObject *value)
 }
 
 static inline int
-check_value(Check *check, PyObject *value)
+check_value(Program *program, Check *check, PyObject *value)
 {
     switch (check->kind) {
     case CHECK_TYPE:
@@ -230,6 +230,8 @@ check_value(Check *check, PyObject *value)
         return PyType_Check(value)
                && _PyType_Lookup((PyTypeObject *)value, check->operand.obj) == NULL
                && !PyErr_Occurred();
+    case CHECK_TENSOR:
+        return tensor_spec_matches(&program->tensors[check->number], value);
     default:
         return check_call(check->operand.obj, &value, 1);
     }
@@ -239,7 +241,7 @@ static inline int
 check_range(Program *program, int32_t from, int32_t to, PyObject *value)
 {
     for (int32_t i = from; i < to; i++) {
-        int holds = check_value(&program->checks[i], value);
+        int holds = check_value(program, &program->checks[i], value);
         if (holds != 1) {
             return holds;
         }
@@ -282,107 +284,68 @@ questions_hold(const Question *questions, Py_ssize_t count)
 }
 
 static int
-state_holds(Program *program)
+probe_passes(State *state)
 {
-    int holds = questions_hold(program->questions, program->nquestions);
-    for (Py_ssize_t i = 0; holds == 1 && i < PyTuple_GET_SIZE(program->state_holds); i++) {
-        holds = check_call(PyTuple_GET_ITEM(program->state_holds, i), NULL, 0);
-    }
-    return holds;
-}
-
-/* Groups of tensors. */
-
-static PyObject *
-group_values(TensorGroup *group, PyObject **regs)
-{
-    Py_ssize_t size = group->size + (group->sentinel != NULL);
-    PyObject *values = PyTuple_New(size);
-    for (Py_ssize_t i = 0; values != NULL && i < group->size; i++) {
-        PyTuple_SET_ITEM(values, i, Py_NewRef(regs[group->regs[i]]));
-    }
-    if (values != NULL && group->sentinel != NULL) {
-        PyTuple_SET_ITEM(values, group->size, Py_NewRef(group->sentinel));
-    }
-    return values;
-}
-
-static int
-probe_passes(TensorGroup *group, PyObject **regs)
-{
-    PyObject *values = group_values(group, regs);
-    if (values == NULL) {
-        return -1;
-    }
-    PyCFunctionObject *probe = (PyCFunctionObject *)Py_NewRef(group->probe);
-    PyObject *answer = probe->m_ml->ml_meth(probe->m_self, values);
+    PyCFunctionObject *probe = (PyCFunctionObject *)Py_NewRef(state->probe);
+    PyObject *arguments = Py_NewRef(state->probe_arguments);
+    PyCFunctionWithKeywords call = (PyCFunctionWithKeywords)(void (*)(void))probe->m_ml->ml_meth;
+    PyObject *answer = call(probe->m_self, arguments, NULL);
     int passes = answer == Py_True;
     Py_XDECREF(answer);
-    Py_DECREF(values);
+    Py_DECREF(arguments);
     Py_DECREF(probe);
-    if (answer == NULL) {
-        return swallow_exception();
-    }
-    return passes;
+    return answer == NULL ? swallow_exception() : passes;
 }
 
 static int
-group_holds(TensorGroup *group, PyObject **regs)
+probed_questions_hold(State *state)
 {
-    /* The probe takes no subclasses, and looks at the type before anything else. */
-    int probed = group->probe != NULL;
-    if (probed) {
-        int passes = probe_passes(group, regs);
+    int had_probe = state->probe != NULL;
+    if (had_probe) {
+        int passes = probe_passes(state);
         if (passes != 0) {
             return passes;
         }
     }
-    for (Py_ssize_t i = 0; i < group->size; i++) {
-        int holds = tensor_spec_matches(&group->specs[i], regs[group->regs[i]]);
-        if (holds != 1) {
-            return holds;
-        }
+    int holds = questions_hold(state->probed, state->nprobed);
+    if (holds == 1 && had_probe && ++state->needless >= MAX_NEEDLESS) {
+        Py_CLEAR(state->probe);
     }
-    int holds = questions_hold(group->questions, group->nquestions);
-    if (holds == 1 && probed && ++group->needless >= MAX_NEEDLESS) {
-        Py_CLEAR(group->probe);
-    }
-    group->wants_probe = holds == 1 && !probed && group->make_probe != NULL;
     return holds;
 }
 
-/* After a check that passed without a probe: have one made for the next. */
 static int
-make_probe(TensorGroup *group, PyObject **regs)
+state_holds(State *state)
 {
-    PyObject *values = group_values(group, regs);
-    PyObject *maker = group->make_probe;
-    group->make_probe = NULL;
-    group->wants_probe = 0;
-    PyObject *probe = values == NULL ? NULL : PyObject_CallOneArg(maker, values);
-    Py_DECREF(maker);
-    Py_XDECREF(values);
-    if (probe == NULL) {
-        return swallow_exception();
+    int holds = questions_hold(state->always, state->nalways);
+    if (holds == 1) {
+        holds = probed_questions_hold(state);
     }
-    if (PyCFunction_CheckExact(probe) && PyCFunction_GET_FLAGS(probe) == METH_VARARGS) {
-        Py_XSETREF(group->probe, probe);
+    for (Py_ssize_t i = 0; holds == 1 && i < PyTuple_GET_SIZE(state->tests); i++) {
+        holds = check_call(PyTuple_GET_ITEM(state->tests, i), NULL, 0);
     }
-    else {
-        Py_DECREF(probe); /* None, or called in a way that is not known here */
-    }
-    return 0;
+    return holds;
 }
 
+/* After the first check that passes, so in the state that is expected: have the probe made. */
 static int
-make_probes(Program *program, PyObject **regs)
+make_probe(State *state)
 {
-    for (Py_ssize_t i = 0; i < program->ngroups; i++) {
-        if (program->groups[i].wants_probe && program->groups[i].make_probe != NULL
-            && make_probe(&program->groups[i], regs) < 0) {
-            return -1;
-        }
+    PyObject *maker = state->make_probe;
+    state->make_probe = NULL;
+    PyObject *made = PyObject_CallNoArgs(maker), *probe, *arguments;
+    Py_DECREF(maker);
+    if (made == NULL) {
+        return swallow_exception();
     }
+    if (made != Py_None && PyArg_ParseTuple(made, "OO!", &probe, &PyTuple_Type, &arguments)
+        && PyCFunction_CheckExact(probe)
+        && PyCFunction_GET_FLAGS(probe) == (METH_VARARGS | METH_KEYWORDS)) {
+        Py_XSETREF(state->probe_arguments, Py_NewRef(arguments));
+        Py_XSETREF(state->probe, Py_NewRef(probe));
+    }
+    PyErr_Clear();
+    Py_DECREF(made);
     return 1;
 }
 
@@ -457,11 +420,11 @@ are_apart(Relation *relation, PyObject *const *values)
 static int
 relation_holds(Relation *relation, PyObject **regs)
 {
-    PyObject *few[FEW_TENSORS], **values = few;
+    PyObject *few[FEW_VALUES], **values = few;
     if (relation->kind == RELATE_SAME) {
         return regs[relation->regs[0]] == regs[relation->regs[1]];
     }
-    if (relation->size > FEW_TENSORS) {
+    if (relation->size > FEW_VALUES) {
         values = PyMem_New(PyObject *, relation->size);
         if (values == NULL) {
             return 0;
@@ -551,9 +514,6 @@ walk_nodes(Program *program, PyObject *const *flat, Py_ssize_t nflat, PyObject *
         if (node->step == STEP_REMEMBER) {
             program->nodes[node->index].fixed_tag = tag_of(base);
         }
-        else if (node->step == STEP_TENSORS) {
-            holds = group_holds(&program->groups[node->index], regs);
-        }
         else {
             PyObject *value = take_step(node, base, flat, nflat, &owned);
             if (value == NULL) {
@@ -572,14 +532,17 @@ static int
 check_all(Program *program, PyObject *const *flat, Py_ssize_t nflat, PyObject **regs,
           Py_ssize_t *nheld)
 {
-    int holds = state_holds(program);
+    int holds = state_holds(&program->state);
     if (holds == 1) {
         holds = walk_nodes(program, flat, nflat, regs, nheld);
     }
     for (Py_ssize_t i = 0; holds == 1 && i < program->nrelations; i++) {
         holds = relation_holds(&program->relations[i], regs);
     }
-    return holds == 1 ? make_probes(program, regs) : holds;
+    if (holds == 1 && program->state.make_probe != NULL) {
+        holds = make_probe(&program->state) < 0 ? -1 : 1;
+    }
+    return holds;
 }
 
 int

@@ -1,12 +1,15 @@
 """Tensor guards: every fact of a tensor is checked, in every way in which it can be changed."""
 
 import collections
-from collections.abc import Callable
+import importlib
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
+from dynacap.config import config
 from dynacap.guards import (
     Checker,
     DictItem,
@@ -17,8 +20,10 @@ from dynacap.guards import (
     Overlap,
     ProcessState,
     Tensor,
+    make_checker,
     tensor_lowering,
 )
+from dynacap.guards.choose import C_IMPORT_ERROR
 from dynacap.guards.ref import Ref
 from dynacap.guards.tensor import overlap_pattern, tensor_facts
 
@@ -97,14 +102,14 @@ def _fake() -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR", "ignore:The PyTorch API of nested tensors")
-@pytest.mark.parametrize("way", ["probe", "dlpack", "python"])
+@pytest.mark.parametrize("way", ["with probe", "without probe", "python"])
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in UNTELLABLE])
 def test_every_variant_is_told_from_every_other(
     make_checker: Callable[..., Checker], name: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guards = GuardSet([Tensor.of(X, VARIANTS[name]())])
-    if way == "dlpack":
-        monkeypatch.setattr(tensor_lowering, "_tensor_guards", lambda torch: None)
+    if way == "without probe":
+        monkeypatch.setattr(tensor_lowering, "make_probe", lambda: None)
     if way != "python":  # without a guard on the state, the C checker has Python ask
         guards.add(ProcessState.current())
     checker = make_checker(guards, [X])
@@ -204,8 +209,6 @@ def test_many_tensors(make_checker: Callable[..., Checker]) -> None:
 
 
 def test_counts_are_left_alone(make_checker: Callable[..., Checker]) -> None:
-    import sys
-
     value = base()
     guards = GuardSet([Tensor.of(X, value), ProcessState.current()])
     checker = make_checker(guards, [X])
@@ -276,3 +279,44 @@ def test_description() -> None:
     assert guard.finding(3) == "3"
     with pytest.raises(TypeError, match="no metadata"):
         Tensor.of(X, collections.deque())
+
+
+@pytest.mark.cc
+@pytest.mark.skipif(C_IMPORT_ERROR is not None, reason="the C checker is not built")
+def test_the_fast_ways_are_taken() -> None:
+    """Tensors' dispatch keys are found, and a probe is made after the first check that passes."""
+    fast = importlib.import_module("dynacap.guards.fast")
+    assert fast._find_key_sets(torch)
+    with config.patch(checker="c"):
+        checker: Any = make_checker(GuardSet([ProcessState.current(), Tensor.of(X, base())]))
+    assert checker.check((torch.zeros(3),)) is None
+    assert not checker.has_probe
+    for _ in range(20):
+        assert checker.check((base(),)) == ()
+        with torch.no_grad():
+            assert checker.check((base(),)) is None
+        with torch.inference_mode():
+            assert checker.check((base(),)) is None
+    assert checker.has_probe
+
+
+@pytest.fixture
+def _keys_not_found() -> Iterator[None]:
+    """The C checker does not know where tensors keep their dispatch keys."""
+    fast = importlib.import_module("dynacap.guards.fast")
+    x = base()
+    assert not fast._fastcheck.find_key_sets(((x, 1, 2), (x, 1, 2)), 1, 2)
+    yield
+    assert fast._find_key_sets(torch)
+
+
+@pytest.mark.cc
+@pytest.mark.skipif(C_IMPORT_ERROR is not None, reason="the C checker is not built")
+@pytest.mark.usefixtures("_keys_not_found")
+@pytest.mark.parametrize("name", ["plain", "complex", "conjugate", "negative"])
+def test_bits_are_asked_for_where_they_cannot_be_read(name: str) -> None:
+    value = VARIANTS[name]()
+    with config.patch(checker="c"):
+        checker = make_checker(GuardSet([ProcessState.current(), Tensor.of(X, value)]))
+    for other in ("plain", "complex", "conjugate", "negative", "negative and dense"):
+        assert (checker.check((VARIANTS[other](),)) is not None) == (other == name)
