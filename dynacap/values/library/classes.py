@@ -17,7 +17,9 @@ from dynacap.values.library.handlers import handles, is_none, real_of_known
 from dynacap.values.object import ObjectValue, PropertyValue
 from dynacap.values.tracer import Tracer
 
+# what annotations are made of never changes
 builds_subclasses(types.GenericAlias)(build_known)
+builds_subclasses(getattr(typing, "_Final", typing.TypeVar))(build_known)
 
 _PROTOCOL_CHECK = type(typing.Protocol).__instancecheck__
 _KEEPS = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)

@@ -155,5 +155,5 @@ def _repr(t: Tracer, self: Value, /) -> Value:
 def _exc_info(t: Tracer, /) -> Value:
     handled = t.handled
     if handled is None:
-        return TupleValue([NONE, NONE, NONE])
+        t.graph_break("caller-exception", "sys.exc_info() is called")
     return TupleValue([t.class_value(handled.cls), handled, TracebackValue(handled)])

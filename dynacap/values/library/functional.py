@@ -85,17 +85,19 @@ def _cached_property(t: Tracer, self: Value, instance: Value, owner: Value = NON
 _LRU_CACHE: Any = type(functools.lru_cache(len))
 
 
-def _asks_about_installation(real: Any) -> bool:
-    """Whether a cached function only says which packages and devices there are."""
+def _only_asks(real: Any) -> bool:
+    """Whether a cached function only makes an annotation, or says which packages there are."""
     name = getattr(real, "__name__", "")
     home = getattr(real, "__module__", "")
-    return home == "transformers.utils.import_utils" and name.startswith(("is_", "get_"))
+    if home == "transformers.utils.import_utils":
+        return name.startswith(("is_", "get_"))
+    return home == "typing"
 
 
 @handles(_LRU_CACHE.__call__)
 def _lru_cache(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Value:
     real = getattr(self, "real", None)
-    if _asks_about_installation(real):
+    if _only_asks(real):
         done = fold(t, real, list(args), kwargs)
         if done is not None:
             return done
