@@ -13,7 +13,7 @@ import torch
 from dynacap import log, marks, polyfills as _polyfills, totals
 from dynacap.backends import lookup_backend
 from dynacap.cache import Options, Session
-from dynacap.compiled_module import call_module, compile_module, original
+from dynacap.compiled_module import call_module, compile_module, original, title_of
 from dynacap.driver import Driver
 from dynacap.errors import UserError
 from dynacap.hook import choose_hook, make_compiled_function, set_suspend_type
@@ -84,13 +84,14 @@ def _check_flag(name: str, value: object) -> None:
 def _compile_with(model: Any, options: Options, again: Fn) -> Any:
     model = _unwrapped(model)
     if isinstance(model, torch.nn.Module):
-        call = functools.partial(_compile_function, options=options)
+        call = _compile_function(call_module, options)
+        call._dynacap_place.title = title_of(model)
         return compile_module(model, call, again)
     if isinstance(model, types.MethodType):
         return types.MethodType(_compile_with(model.__func__, options, again), model.__self__)
     if isinstance(model, types.FunctionType):
         return _compile_function(model, options)
-    call = getattr(type(model), "__call__", None)
+    call = getattr(type(model), "__call__", None)  # noqa: B004 (the function itself is wanted)
     if isinstance(call, types.FunctionType):
         return types.MethodType(_compile_function(call, options), model)
     return _compile_function(_calling(model), options)
@@ -128,6 +129,7 @@ def _compile_function(function: types.FunctionType, options: Options) -> Any:
     place = session.function_place(hook.original_code(function))
     compiled = make_compiled_function(function, place.table, driver.finish)
     compiled._dynacap_session = session  # type: ignore[attr-defined]
+    compiled._dynacap_place = place  # type: ignore[attr-defined]
     return compiled
 
 
@@ -237,4 +239,4 @@ def assume_constant_result(fn: Any) -> Any:
     return _marking("assume_constant_result", fn, Mark("constant"))
 
 
-_ = (_library, _polyfills, _torch_library, call_module)
+_ = (_library, _polyfills, _torch_library)

@@ -182,6 +182,8 @@ _LANGUAGE = _reasons(
     ("capture", "Capture did not settle on where to stop.", _REPORT),
     ("generator", "The function is a generator or a coroutine function.",
      "compile the function that iterates over it"),
+    ("caller-exception", "The exception is asked for that the caller may be handling.",
+     "ask for it inside an except of the same function, or pass it in"),
     ("late-error",
      "An operation may raise inside a try, and the graph has changed something before.",
      "do what may raise first, or outside the try"),

@@ -28,18 +28,19 @@ class _State:
 
 
 def compile_module(
-    module: torch.nn.Module, compile_call: Callable[[Any], Any], again: Again
+    module: torch.nn.Module, call: Callable[..., Any], again: Again
 ) -> torch.nn.Module:
     """An object like ``module`` whose calls are compiled.
 
     It shares the module's ``__dict__``: parameters, buffers, hooks, ``training`` and every other
-    attribute are those of the module, whichever of the two sets them.  ``again`` compiles another
-    module with the same options; copies and pickles use it.
+    attribute are those of the module, whichever of the two sets them.  ``call`` is a compiled
+    :func:`call_module`; ``again`` compiles another module with the same options, which copies and
+    pickles use.
     """
     compiled_cls = _compiled_class(type(module))
     made: torch.nn.Module = object.__new__(compiled_cls)
     object.__setattr__(made, "__dict__", module.__dict__)
-    object.__setattr__(made, _SLOT, _State(module, compile_call(call_module), again))
+    object.__setattr__(made, _SLOT, _State(module, call, again))
     return made
 
 
@@ -58,6 +59,14 @@ def parameter_names(module: Any) -> tuple[str, ...]:
 
 
 call_module.names_of_args = parameter_names  # type: ignore[attr-defined]
+
+
+def title_of(module: Any) -> str:
+    """What a module is called in messages: its class, and where its ``forward`` stands."""
+    forward = getattr(module, "forward", None)
+    code = getattr(getattr(forward, "__func__", forward), "__code__", None)
+    where = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
+    return f"{type(module).__qualname__}{where}"
 
 
 def original(module: Any) -> Any:

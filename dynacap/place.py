@@ -61,6 +61,7 @@ class Place:
     def __init__(self, session: Session, sites: tuple[Site, ...] | None, code: CodeType) -> None:
         self._session = weakref.ref(session)
         self.sites = sites
+        self.title: str | None = None  # in place of the name
         self.code = code  # kept alive, since the session knows it by id
         self.lock = threading.Lock()
         self.table: EntryTable = make_table(_weak_miss(weakref.ref(self), sites))
@@ -79,6 +80,8 @@ class Place:
     @property
     def name(self) -> str:
         """The user's function and line."""
+        if self.title is not None:
+            return self.title
         line = self.code.co_firstlineno
         if self.sites is not None:
             site = self.sites[-1]

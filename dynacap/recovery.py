@@ -78,7 +78,7 @@ class Recovery:
         return self._whose_fault(error, inputs)
 
     def _whose_fault(self, error: Exception, inputs: tuple[Any, ...]) -> Any:
-        """If the graph raises eagerly too, the program does; else the backend's code is at fault."""
+        """The program's, if the graph raises eagerly too; else the backend's."""
         if self.eager is None:
             return None
         try:

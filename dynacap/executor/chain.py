@@ -126,7 +126,7 @@ def _site(frame: Frame, waiting: bool) -> tuple[Site, list[Value]]:
 
 def frame_state(frame: Frame, index: int, waiting: bool) -> tuple[Point, list[Value]]:
     """The point at which a frame stands before an instruction, and its values there."""
-    bound = _bound(frame, index)
+    bound = _bound(frame, index, waiting)
     nulls = tuple(p for p, item in enumerate(frame.stack) if item is NULL)
     kinds = stack_kinds(frame.function.code, index)
     excs = tuple(p for p in range(len(frame.stack)) if kinds[p] is Kind.SAVED)
@@ -142,11 +142,14 @@ def frame_state(frame: Frame, index: int, waiting: bool) -> tuple[Point, list[Va
     return point, values
 
 
-def _bound(frame: Frame, index: int) -> tuple[int, ...]:
+def _bound(frame: Frame, index: int, waiting: bool) -> tuple[int, ...]:
     code = frame.function.code
     held = [local for local, value in enumerate(frame.locals) if value is not None]
     if not _FRAME_READERS.isdisjoint(code.co_names):
         return tuple(held)
     live = live_locals(code, index)
+    handler = frame.code.handlers[index - 1] if waiting else None
+    if handler is not None:  # the call may raise
+        live = live | live_locals(code, handler.target)
     first = {0} if "__class__" in code.co_freevars else set()
     return tuple(local for local in held if local in live or local in first)

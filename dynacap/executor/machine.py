@@ -9,6 +9,7 @@ innermost frame.  If it came up in a nested loop, capture starts afresh and stop
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NoReturn
 
 from dynacap import marks
@@ -30,6 +31,9 @@ from dynacap.values.object import ExceptionValue
 from dynacap.values.tensor_protocol import TensorFamily
 
 MAX_NESTED = 60  # nested loops; each takes several frames of the host's own stack
+
+
+_OURS = str(Path(__file__).parents[1])
 
 
 class StopHere(Exception):
@@ -63,8 +67,11 @@ class Machine(Outside):
         return self.frames[-1]
 
     def user_frame(self) -> UserFrame | None:
-        """The same as a record."""
-        return UserFrame(*self.location()) if self.frames else None
+        """The same as a record; None in code of ours."""
+        if not self.frames:
+            return None
+        place = self.location()
+        return None if place[0].startswith(_OURS) else UserFrame(*place)
 
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The user's stack, outermost first."""

@@ -1,0 +1,224 @@
+"""Graphs that raise at run time: the program's own handlers catch, and nothing happens twice."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import dynacap
+from dynacap.fxlite import GraphModule
+from dynacap.testing import program
+
+GOOD = torch.tensor([2, 0])
+BAD = torch.tensor([2, 9])
+X = torch.arange(3.0)
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    yield
+    dynacap.reset()
+
+
+@program((X, GOOD), (X, BAD), (X, GOOD), graphs=1)
+def test_caught_by_the_function_itself(x: Tensor, at: Tensor) -> Any:
+    try:
+        return x[at] * 2
+    except IndexError:
+        return x - 1
+
+
+@program((X, GOOD), (X, BAD), breaks=None)
+def test_caught_in_a_later_piece(x: Tensor, at: Tensor) -> Any:
+    x = x + 1
+    print("piece")
+    try:
+        y = x[at] * 2
+    except IndexError as error:
+        y = x * 3
+        print(type(error).__name__, error.__context__)
+    return y + 1
+
+
+def pick(x: Tensor, at: Tensor) -> Tensor:
+    y = x * 2
+    print("picking")
+    return y[at] + 1
+
+
+@program((X, GOOD), (X, BAD), (X, BAD), breaks=None)
+def test_caught_by_a_waiting_frame(x: Tensor, at: Tensor) -> Any:
+    try:
+        y = pick(x + 1, at)
+    except IndexError:
+        y = x
+    return y * 2
+
+
+@program((X, BAD), breaks=None)
+def test_effects_before_the_error_are_there_once(x: Tensor, at: Tensor) -> Any:
+    log: list[Any] = []
+    try:
+        log.append("before")
+        y = x.index_select(0, at)
+        log.append("after")
+    except (IndexError, RuntimeError):
+        y = x
+    return y, log
+
+
+@program((X, GOOD), (X, BAD), breaks=None)
+def test_in_place_before_what_raises(x: Tensor, at: Tensor) -> Any:
+    x.add_(1)
+    try:
+        y = x[at]
+    except IndexError:
+        y = x * 100
+    x.mul_(2)
+    return y
+
+
+@program((X, GOOD), (X, BAD), graphs=1)
+def test_in_place_after_what_raises(x: Tensor, at: Tensor) -> Any:
+    try:
+        y = x[at]
+    except IndexError:
+        y = x * 100
+    x.add_(1)
+    return y
+
+
+@program((X, GOOD), (X, BAD), breaks=None)
+def test_second_lookup_after_a_change(x: Tensor, at: Tensor) -> Any:
+    try:
+        y = x[at]
+    except IndexError:
+        y = x[:2] * 100
+    x.add_(1)
+    return y + x[torch.tensor([0, 1])]
+
+
+@program((X, GOOD), (X, BAD), breaks=None)
+def test_random_numbers_are_drawn_once(x: Tensor, at: Tensor) -> Any:
+    noise = torch.rand(3)
+    try:
+        y = (x + noise)[at]
+    except IndexError:
+        y = torch.rand(2)
+    return y, torch.rand(1)
+
+
+@program((X, BAD), breaks=None)
+def test_grad_mode_after_an_error(x: Tensor, at: Tensor) -> Any:
+    try:
+        with torch.no_grad():
+            y = x[at]
+    except IndexError:
+        y = x
+    return y, torch.is_grad_enabled()
+
+
+@program((X, BAD), breaks=None)
+def test_inference_mode_after_an_error(x: Tensor, at: Tensor) -> Any:
+    try:
+        with torch.inference_mode():
+            y = x[at]
+    except IndexError:
+        y = x
+    return y, torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_torch_state_after_an_error_that_leaves(changes: bool) -> None:
+    def function(x: Tensor, at: Tensor) -> Tensor:
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            if changes:
+                x.add_(1)
+            return x[at]
+
+    compiled = dynacap.compile(function)
+    compiled(X.clone(), GOOD)
+    with pytest.raises(IndexError):
+        compiled(X.clone(), BAD)
+    assert torch.is_grad_enabled()
+    assert not torch.is_autocast_enabled("cpu")
+    assert torch.autocast_increment_nesting() == 1
+    assert torch.autocast_decrement_nesting() == 0
+
+
+@program((torch.ones(4),), breaks=None)
+def test_overlapping_output(x: Tensor) -> Any:
+    how = "direct"
+    try:
+        torch.mul(x[1:], 3, out=x[:-1])
+    except RuntimeError:
+        how = "copied"
+        x[:-1] = x[1:].clone() * 3
+    return x + 1, how
+
+
+def failing_backend(error: Exception) -> Callable[..., Any]:
+    def backend(gm: GraphModule, example_inputs: Any) -> Any:
+        def run_it(*args: Any) -> Any:
+            raise error
+
+        return run_it
+
+    return backend
+
+
+def test_error_of_the_backends_code_is_raised_as_it_is() -> None:
+    error = OSError("at run time")
+    compiled = dynacap.compile(lambda x: x + 1, backend=failing_backend(error))
+    with pytest.raises(OSError, match="at run time") as caught:
+        compiled(X)
+    assert caught.value is error
+
+
+def test_error_of_the_backends_code_can_be_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    with dynacap.config.patch(suppress_backend_errors=True):
+        compiled = dynacap.compile(lambda x: x + 1, backend=failing_backend(OSError("tired")))
+        for _ in range(3):
+            assert torch.equal(compiled(X), X + 1)
+    assert [record.message.count("tired") for record in caplog.records] == [1]
+
+
+def test_lack_of_memory_is_not_run_again_after_a_change() -> None:
+    runs: list[int] = []
+
+    def backend(gm: GraphModule, example_inputs: Any) -> Any:
+        def run_it(*args: Any) -> Any:
+            runs.append(1)
+            gm(*args)
+            raise MemoryError
+
+        return run_it
+
+    def function(x: Tensor) -> Tensor:
+        return x.add_(1)
+
+    x = X.clone()
+    with pytest.raises(MemoryError):
+        dynacap.compile(function, backend=backend)(x)
+    assert torch.equal(x, X + 1)
+    assert runs == [1]
+
+
+def test_interrupt_in_a_graph_leaves_the_state() -> None:
+    def backend(gm: GraphModule, example_inputs: Any) -> Any:
+        def run_it(*args: Any) -> Any:
+            gm(*args)
+            torch._C._set_grad_enabled(False)
+            raise KeyboardInterrupt
+
+        return run_it
+
+    def function(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            return x + 1
+
+    with pytest.raises(KeyboardInterrupt):
+        dynacap.compile(function, backend=backend)(X)
+    assert torch.is_grad_enabled()
