@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
+from typing import Any
+
 from dynacap.values.base import Const, Known, UserRaise, Value
 from dynacap.values.container import DictValue
 from dynacap.values.data_model import (
@@ -19,6 +23,7 @@ from dynacap.values.data_model.attributes import (
     no_attribute,
 )
 from dynacap.values.data_model.calls import call_special, new_object, type_call
+from dynacap.values.identity import IdentityValue
 from dynacap.values.library.handlers import (
     constant_of,
     handles,
@@ -147,7 +152,21 @@ def _unordered(t: Tracer, self: Value, other: Value, /) -> Value:
 def _hash(t: Tracer, self: Value, /) -> Value:
     if isinstance(self, Known):
         return Const(object.__hash__(self.value))
-    return t.graph_break("hash", f"the hash of a {self.cls.__name__} is its address")
+    return identity(t, hash, self)
+
+
+_asked: weakref.WeakKeyDictionary[Tracer, list[Value]] = weakref.WeakKeyDictionary()
+
+
+def identity(t: Tracer, function: Callable[[Any], int], obj: Value) -> Value:
+    """The address of an object as a value; it is another than those asked for before, or the
+    guards on their identity see to it.
+    """
+    others = _asked.setdefault(t, [])
+    for other in others:
+        is_same(t, obj, other)
+    others.append(obj)
+    return IdentityValue(function, obj)
 
 
 @handles(object.__repr__)
@@ -159,7 +178,9 @@ def _repr(t: Tracer, self: Value, /) -> Value:
 def _id(t: Tracer, obj: Value, /) -> Value:
     if isinstance(obj, Known):
         return Const(id(obj.value))
-    return t.graph_break("address", f"id() of a {obj.cls.__name__}")
+    if isinstance(obj, Const):
+        return t.graph_break("address", f"id() of a {obj.cls.__name__}")
+    return identity(t, id, obj)
 
 
 @handles(type.__call__)

@@ -6,6 +6,7 @@ import builtins
 import sys
 from typing import Any
 
+from dynacap.guards.relations import Predicate
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import find_attribute, get_attribute, set_attribute
@@ -151,9 +152,22 @@ def _repr(t: Tracer, self: Value, /) -> Value:
     return Const(exc.cls.__name__ + to_repr(t, TupleValue(exc.args)))
 
 
+def _nothing_handled(t: Tracer) -> Value:
+    """No frame of the region handles an exception; its caller may."""
+    if sys.exc_info()[1] is not None:
+        t.graph_break("caller-exception", "sys.exc_info() is called")
+    machine: Any = t
+    machine.guards.add(Predicate((), _caller_handles_nothing, "has a caller without exception"))
+    return TupleValue([NONE, NONE, NONE])
+
+
+def _caller_handles_nothing(*values: Any) -> bool:
+    return sys.exc_info()[1] is None
+
+
 @handles(sys.exc_info)
 def _exc_info(t: Tracer, /) -> Value:
     handled = t.handled
     if handled is None:
-        t.graph_break("caller-exception", "sys.exc_info() is called")
+        return _nothing_handled(t)
     return TupleValue([t.class_value(handled.cls), handled, TracebackValue(handled)])

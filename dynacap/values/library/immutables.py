@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from dynacap.values.base import Value
+from dynacap.values.base import Const, Value
+from dynacap.values.data_model import is_same
 from dynacap.values.data_model.calls import fold
+from dynacap.values.identity import IdentityValue
 from dynacap.values.library.handlers import handles, index_of, not_implemented, slice_of
 from dynacap.values.natives import find_native
 from dynacap.values.tracer import Tracer
@@ -41,6 +43,9 @@ def _register(kind: type, name: str, accepted: tuple[type, ...]) -> None:
             return done
         if not issubclass(right.cls, accepted):
             return not_implemented()
+        if isinstance(left, IdentityValue) and isinstance(right, IdentityValue):
+            if name in ("__eq__", "__ne__") and left.function is right.function:
+                return Const(is_same(t, left.obj, right.obj) is (name == "__eq__"))
         return t.graph_break(
             "not-constant", f"{target.__qualname__} of {left.describe()} and {right.describe()}"
         )

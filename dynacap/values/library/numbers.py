@@ -8,6 +8,7 @@ from typing import Any
 from dynacap.values.base import MISSING, Const, Value, constant_or, is_const
 from dynacap.values.data_model import binary_op, call_special, truth
 from dynacap.values.data_model.calls import fold
+from dynacap.values.identity import IdentityValue
 from dynacap.values.library.handlers import constant_of, folded, handles, index_of, is_none
 from dynacap.values.tracer import Tracer
 
@@ -169,5 +170,7 @@ def _bytes(t: Tracer, /, *args: Value, **kwargs: Value) -> Value:
 def _hash(t: Tracer, obj: Value, /) -> Value:
     if t.lookup(obj.cls, "__hash__") in (None, MISSING):
         t.raise_error(TypeError, f"unhashable type: {obj.cls.__name__!r}")
-    found = constant_of(t, call_special(t, obj, "__hash__", []), "a hash")
-    return Const(hash(found))
+    found = call_special(t, obj, "__hash__", [])
+    if isinstance(found, IdentityValue):
+        return found
+    return Const(hash(constant_of(t, found, "a hash")))

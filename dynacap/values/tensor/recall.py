@@ -213,7 +213,8 @@ def _state() -> Hashable:
 
 
 def _storage(fake: torch.Tensor) -> int:
-    return fake.untyped_storage()._cdata
+    cdata: int = fake.untyped_storage()._cdata
+    return cdata
 
 
 def _look(fake: torch.Tensor, *, view: bool = False) -> Look:

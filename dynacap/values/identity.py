@@ -1,0 +1,36 @@
+"""``id`` and address hashes as values that may be compared and looked up, not computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynacap.values.base import Value
+from dynacap.values.recipe import Rebuildable, Recipe
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+
+class IdentityValue(Rebuildable):
+    """``id(obj)``, or ``hash(obj)`` where that is made of the address: a number that stands for
+    one object.
+    """
+
+    __slots__ = ("function", "obj")
+
+    def __init__(self, function: Callable[[Any], int], obj: Value) -> None:
+        self.source = None
+        self.function = function
+        self.obj = obj
+
+    @property
+    def cls(self) -> type:
+        return int
+
+    def key(self) -> tuple[Any, Value]:
+        """What stands for it as a dict key."""
+        return self.function, self.obj
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return self.function, [self.obj]
