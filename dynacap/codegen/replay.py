@@ -7,6 +7,7 @@ from typing import Any
 
 from dynacap.codegen.emit import Emitter, dict_setter
 from dynacap.values.base import DELETED, Value
+from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
 from dynacap.values.object import CellValue, ObjectValue
 
@@ -29,15 +30,21 @@ def _dict(e: Emitter, value: DictValue) -> None:
     name = e.expr(value)
     setter = dict_setter(e, value.type_)
     deleter = setter.replace("__setitem__", "__delitem__")
-    real: dict[Any, Any] = value.real
     for key in value.dirty:
         held = value.over[key]
         key_text = e.expr(value.key_value(e.machine, key))
-        outside = not isinstance(key, Value) and dict.__contains__(real, key)
-        if (held is DELETED or key in value.fresh) and outside:
+        moved = held is DELETED or key in value.fresh
+        if moved and _is_outside(e, value, key):
             e.line(f"{deleter}({name}, {key_text})")
         if isinstance(held, Value):
             e.line(f"{setter}({name}, {key_text}, {e.expr(held)})")
+
+
+def _is_outside(e: Emitter, value: DictValue, key: Any) -> bool:
+    """Whether the outside dict has the key before the effects."""
+    if type(key) in CONST_TYPES:
+        return dict.__contains__(value.real, key)
+    return key in e.machine.outside_keys(value)
 
 
 def _list(e: Emitter, value: ListValue) -> None:

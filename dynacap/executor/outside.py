@@ -8,6 +8,7 @@ import types
 from typing import Any
 
 from dynacap.errors import UserFrame
+from dynacap.executor.hashed_key import HashedKey
 from dynacap.executor.state import State
 from dynacap.guards import kinds, raw, relations, tensor_kind
 from dynacap.guards.guard_set import GuardSet
@@ -33,11 +34,14 @@ from dynacap.values.base import (
     Known,
     Lazy,
     Sentinel,
+    UnreadConst,
     Value,
+    constant_or,
 )
 from dynacap.values.build import CONST_TYPES, build
 from dynacap.values.container import DictValue, Key, TupleValue
 from dynacap.values.function import FunctionValue
+from dynacap.values.identity import IdentityValue
 from dynacap.values.object import CellValue
 
 _IMMUTABLE_TYPE = 1 << 8
@@ -81,8 +85,11 @@ class Outside(State):
     def wrap(self, real: Any, source: Source | None) -> Value:
         """The value of an object; the same one each time for the same object."""
         if type(real) in CONST_TYPES:
-            if source is not None:
-                self.guard("IdIs" if type(real) is types.CodeType else "ConstEq", source, real)
+            if source is None:
+                return Const(real)
+            if type(real) in _READ_LATE:
+                return UnreadConst(real, source, self.guard)
+            self.guard("IdIs" if type(real) is types.CodeType else "ConstEq", source, real)
             return Const(real, source)
         found = self.mirrors.get(id(real))
         if found is not None:
@@ -120,7 +127,7 @@ class Outside(State):
     def read_outside_dict(self, mirror: DictValue, key: Key) -> Value | None:
         """What an outside dict holds under a key, under a guard."""
         real, source = mirror.real, mirror.source
-        if isinstance(key, Value):
+        if isinstance(key, (Value, HashedKey)):
             return self._read_by_object_key(mirror, key)
         if not dict.__contains__(real, key):
             if source is not None and not mirror.keys_guarded:
@@ -131,10 +138,11 @@ class Outside(State):
         mirror.over[key] = value
         return value
 
-    def _read_by_object_key(self, mirror: DictValue, key: Value) -> Value | None:
+    def _read_by_object_key(self, mirror: DictValue, key: Key) -> Value | None:
+        """A key that is an object of its own: each key of the outside dict is one too."""
         self.outside_keys(mirror)
-        for real_key in raw.dict_keys(mirror.real) or ():
-            if self.mirrors.get(id(real_key)) is key:
+        for index, real_key in enumerate(raw.dict_keys(mirror.real) or ()):
+            if self.key_of(self._outside_key(mirror, index, real_key)) == key:
                 source = mirror.source
                 item = DictItem(source, real_key) if source is not None else None
                 value = self.wrap(dict.__getitem__(mirror.real, real_key), item)
@@ -150,18 +158,19 @@ class Outside(State):
             if mirror.source is not None:
                 self.guard("DictKeys", mirror.source, real_keys)
             for index, real_key in enumerate(real_keys):
-                self._mirror_key(mirror, index, real_key)
+                if type(real_key) not in CONST_TYPES:
+                    value = self._outside_key(mirror, index, real_key)
+                    mirror.keyvals[self.key_of(value)] = value
         return [self.key_of(self.outside_key_value(mirror, key)) for key in real_keys]
 
-    def _mirror_key(self, mirror: DictValue, index: int, real_key: Any) -> None:
-        if type(real_key) in CONST_TYPES:
-            return
+    def _outside_key(self, mirror: DictValue, index: int, real_key: Any) -> Value:
         source = DictKey(mirror.source, index) if mirror.source is not None else None
-        value = self.wrap(real_key, source)
-        mirror.keyvals[self.key_of(value)] = value
+        return self.wrap(real_key, source)
 
     def outside_key_value(self, mirror: DictValue, key: Key) -> Value:
         """The value of a key object of an outside dict."""
+        if isinstance(key, HashedKey):
+            return mirror.keyvals.get(key, key.value)
         if isinstance(key, Value):
             return mirror.keyvals.get(key, key)
         if type(key) in CONST_TYPES:
@@ -180,22 +189,15 @@ class Outside(State):
             return tuple(self.key_of(self.force(item)) for item in value.items)
         if isinstance(value, FunctionValue) and value.real is not None and value.source is None:
             return value.real
+        if isinstance(value, IdentityValue):
+            return value.key()
         hasher = self.lookup(value.cls, "__hash__")
         if hasher is None:
             self.raise_error(TypeError, f"unhashable type: {value.cls.__name__!r}")
         if hasher in (object.__hash__, types.FunctionType.__hash__) or self.tensors.owns(value):
             return value
-        special = self.special_key(value)
-        if special is not None:
-            return special
-        return self.graph_break("user-hash", f"{value.cls.__name__} has a __hash__ of its own")
-
-    def special_key(self, value: Value) -> Key | None:
-        """The key of a frozenset and the like."""
-        try:
-            return value.constant()
-        except Exception:
-            return None
+        constant = constant_or(value, MISSING)
+        return HashedKey(self, value, hasher) if constant is MISSING else constant
 
     def mapping_items(self, mapping: Value, why: str) -> list[tuple[Value, Value]]:
         """The items of a mapping that is spread into a dict or a call."""
