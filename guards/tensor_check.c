@@ -94,34 +94,30 @@ word_at(const void *place, Py_ssize_t offset)
     return word;
 }
 
-/* The one offset from `first` on at which each place has the word that belongs to it; 0: none, or
- * more than one. */
+/* The first offset at which each place has the word that belongs to it; 0: there is none. */
 static Py_ssize_t
 find_offset(void *const *places, const uint64_t *words, Py_ssize_t count, Py_ssize_t first,
             Py_ssize_t end)
 {
-    Py_ssize_t found = 0;
-    for (Py_ssize_t offset = first; offset < end; offset += (Py_ssize_t)sizeof(uint64_t)) {
+    for (Py_ssize_t offset = first; offset + (Py_ssize_t)sizeof(uint64_t) <= end;
+         offset += (Py_ssize_t)sizeof(uint64_t)) {
         Py_ssize_t i = 0;
         while (i < count && word_at(places[i], offset) == words[i]) {
             i++;
         }
         if (i == count) {
-            if (found != 0) {
-                return 0;
-            }
-            found = offset;
+            return offset;
         }
     }
-    return found;
+    return 0;
 }
 
-enum { MAX_SAMPLES = 16, IMPL_END = 192 };
+enum { MAX_SAMPLES = 16, IMPL_END = 176 };
 
 /* Find out where torch keeps the dispatch keys of a tensor, from samples (tensor, address of its
  * TensorImpl, its keys) whose keys differ.  The conjugate and negative bits stand there and can be
  * asked for otherwise only by calls that cost more than all the rest of a tensor's check.  No
- * TensorImpl ends before IMPL_END. */
+ * TensorImpl ends before IMPL_END; samples of so many keys agree at no other place by chance. */
 PyObject *
 find_key_sets(PyObject *Py_UNUSED(module), PyObject *args)
 {
@@ -145,15 +141,16 @@ find_key_sets(PyObject *Py_UNUSED(module), PyObject *args)
         addresses[i] = address;
         keys[i] = key;
     }
-    impl_offset = find_offset(objects, addresses, count, sizeof(PyObject),
-                              object_end - (Py_ssize_t)sizeof(uint64_t) + 1);
-    keys_offset = 0;
+    impl_offset = keys_offset = 0;
+    if (count > 1) {
+        impl_offset = find_offset(objects, addresses, count, sizeof(PyObject), object_end);
+    }
     if (impl_offset != 0) { /* or the addresses are not what they are said to be */
         keys_offset = find_offset(impls, keys, count, sizeof(void *), IMPL_END);
     }
     negative_bit = negative;
     conjugate_bit = conjugate;
-    return PyBool_FromLong(count > 1 && impl_offset != 0 && keys_offset != 0);
+    return PyBool_FromLong(impl_offset != 0 && keys_offset != 0);
 }
 
 /* What a getset descriptor or a method without arguments says; a new reference. */
