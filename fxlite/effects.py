@@ -82,8 +82,10 @@ def mutates(node: Node) -> bool:
     if schemas is not None:
         return any(schema.is_mutable for schema in schemas)
     name = _name(node.target)
-    if _is_inplace_name(name) or name in _MUTATING_FUNCTIONS:
+    if _is_inplace_name(name):
         return True
+    if name in _MUTATING_FUNCTIONS:
+        return not _only_evaluates(node, name)
     if _is_one_of(node.target, _MUTATING_OPERATORS):
         return True
     return bool(_argument(node, "inplace")) or _argument(node, "max_norm") is not None
@@ -99,7 +101,52 @@ def is_random(node: Node) -> bool:
     if isinstance(tags, (list, tuple)) and any(_RANDOM_TAG in str(tag) for tag in tags):
         return True
     name = _name(node.target).partition(".")[0]
-    return name in _RANDOM or "dropout" in name
+    return (name in _RANDOM or "dropout" in name) and not _only_evaluates(node, name)
+
+
+# name -> the position, among positional arguments, of the flag for training and of the
+# probability of dropping, for functions of C; Python functions are asked by name.
+_FLAGS_OF_BUILTINS: dict[str, tuple[int | None, int | None]] = {
+    "batch_norm": (5, None),
+    "instance_norm": (5, None),
+    "dropout": (2, 1),
+    "feature_dropout": (2, 1),
+    "alpha_dropout": (2, 1),
+    "scaled_dot_product_attention": (None, 4),
+}
+
+
+def _only_evaluates(node: Node, name: str) -> bool:
+    """Whether the arguments say that nothing is trained or dropped in this call."""
+    if inspect.isfunction(node.target):
+        training = [_given(node, flag) for flag in ("training", "use_input_stats")]
+        dropped = [_given(node, share) for share in ("p", "dropout_p")]
+        return any(flag is False for flag in training) or any(_is_zero(p) for p in dropped)
+    flag_at, share_at = _FLAGS_OF_BUILTINS.get(name, (None, None))
+    if flag_at is not None and len(node.args) > flag_at and node.args[flag_at] is False:
+        return True
+    if share_at is None:
+        return False
+    share = node.kwargs.get("dropout_p", 0.0) if name.startswith("scaled") else None
+    return _is_zero(node.args[share_at] if len(node.args) > share_at else share)
+
+
+def _given(node: Node, name: str) -> Any:
+    """The value that a parameter of a Python function has in this call, its default included."""
+    if _position(node.target, name) is None:
+        return None
+    found = _argument(node, name)
+    return _defaults(node.target).get(name) if found is None else found
+
+
+def _is_zero(value: object) -> bool:
+    return isinstance(value, int | float) and value == 0
+
+
+@lru_cache(maxsize=512)
+def _defaults(function: Any) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters
+    return {name: parameter.default for name, parameter in parameters.items()}
 
 
 def _is_known(node: Node) -> bool:
