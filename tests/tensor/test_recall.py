@@ -181,6 +181,26 @@ def test_what_writes_is_not_remembered(made: list[str]) -> None:
     assert set(made) == {"clone"}
 
 
+class Halve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return 0.5 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad * 0.5
+
+
+def test_forward_of_a_custom_gradient_records_nothing(made: list[str]) -> None:
+    def f(x: Tensor) -> Any:
+        a = 0.5 * x
+        b = Halve.apply(x)
+        return (a + b, 0.5 * x, Halve.apply(b))
+
+    capture_twice(f, LEAF)
+    assert made.count("mul") >= 6
+
+
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recall, "MOST", 5)
 

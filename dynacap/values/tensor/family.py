@@ -89,6 +89,11 @@ class TensorFamily:
         """Note how to undo a change of torch's state that the traced program made."""
         self._undo.append(undo)
 
+    def set_recording(self, enabled: bool) -> None:
+        """Set grad mode for a moment, for operations that do not stay in the graph."""
+        torch._C._set_grad_enabled(enabled)
+        self.recall.state_changed()
+
     def add_state_node(self, t: Tracer, setter: Callable[..., Any], args: tuple[Any, ...]) -> Node:
         """A node that changes torch's state; it is no operation that the user wrote."""
         self.state_nodes += 1

@@ -68,7 +68,8 @@ def apply_function(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Va
 
 def _run_forward(t: Tracer, cls: Value, context: ContextValue, operands: list[Value]) -> Value:
     recording = torch.is_grad_enabled()
-    torch._C._set_grad_enabled(False)
+    family: Any = t.tensors
+    family.set_recording(False)
     touched = set(t.touched)
     try:
         forward = get_attribute(t, cls, "forward")
@@ -79,7 +80,7 @@ def _run_forward(t: Tracer, cls: Value, context: ContextValue, operands: list[Va
             setup = get_attribute(t, cls, "setup_context")
             t.call(setup, [context, TupleValue(list(operands)), result])
     finally:
-        torch._C._set_grad_enabled(recording)
+        family.set_recording(recording)
     for value in t.touched:
         outside = value.source is not None or getattr(value, "real", None) is not None
         if outside and value not in touched:
