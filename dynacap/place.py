@@ -38,7 +38,13 @@ from dynacap.executor.chain import Site
 from dynacap.guards import Checker, EntryTable, GuardSet, make_checker, make_table
 from dynacap.guards.source import Local
 from dynacap.opcodes import decode
-from dynacap.recompiles import Recompiles, log_break, log_guards, warn_internal
+from dynacap.recompiles import (
+    Recompiles,
+    log_break,
+    log_bytecode,
+    log_guards,
+    warn_internal,
+)
 from dynacap.suspend import Suspend
 
 PLAIN_LIMIT = 4  # entries without any graph, after which a place is plain for good
@@ -116,6 +122,7 @@ class Place:
             return None
         self._explain_recompile(flat)
         started = time.perf_counter()
+        log_bytecode(self.name, self.code, 0 if self.sites is None else self.sites[-1].point.index)
         attempts = Attempts(self.sites, self.code, flat)
         try:
             region = attempts.capture()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import CodeType
 
 from dynacap import log
 from dynacap.config import config
 from dynacap.errors import DynacapError, GraphBreak
 from dynacap.guards import Entry, Failure, GuardSet
+from dynacap.opcodes import decode
 
 _breaks = log.channel("breaks")
+_bytecode = log.channel("bytecode")
 _guards = log.channel("guards")
 _recompiles = log.channel("recompiles")
 _KEPT = 6  # values shown of one guard
@@ -101,6 +104,16 @@ def log_guards(place: str, guards: GuardSet) -> None:
             f"{place}: {len(guards)} guards\n{guards}",
             place=place, count=len(guards), guards=[str(guard) for guard in guards],
         )  # fmt: skip
+
+
+def log_bytecode(place: str, code: CodeType, start: int) -> None:
+    """A record of the instructions that are captured, in canonical form."""
+    if _bytecode.enabled:
+        listing = "\n".join(
+            f"{'->' if each.index == start else '  '} {each.line or '':>5} {each.index:4} {each}"
+            for each in decode(code).instructions
+        )
+        _bytecode.emit(f"{place}:\n{listing}", place=place, start=start)
 
 
 def warn_internal(place: str, key: int, error: Exception) -> None:

@@ -34,7 +34,9 @@ def _marked(m: Machine, mark: marks.Mark, real: Any, args: list[Value], kwargs: 
     if mark.kind == "allow":
         return m.tensor_call(real, args, kwargs)
     if mark.kind == "graph_break":
-        return m.graph_break("explicit-break", mark.reason or "graph_break() was called")
+        said = [*args, *kwargs.values()]
+        text = said[0].constant() if said and type(said[0]) is Const else ""
+        return m.graph_break("explicit-break", str(text) or "graph_break() is called")
     if mark.kind == "forbid":
         raise UserError(f"{real.__qualname__}, which forbid_in_graph() marks, is captured")
     if mark.kind == "constant":
