@@ -106,6 +106,17 @@ def test_warnings_come_once_and_from_the_real_run() -> None:
     assert warned(dynacap.compile(f, backend="eager")) == warned(f) != []
 
 
+def test_warnings_are_back_when_the_last_capture_ends() -> None:
+    before = warnings.filters
+    first, second = FakeWorld(), FakeWorld()
+    first.hide()
+    second.hide()
+    first.show()
+    assert warnings.filters is not before
+    second.show()
+    assert warnings.filters is before
+
+
 def test_failing_fakes_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     def f(x: Tensor) -> Tensor:
         return x @ x

@@ -70,7 +70,8 @@ _refuse_methods(
     STORAGE,
     "data_ptr storage untyped_storage _typed_storage storage_type share_memory_ set_ is_shared"
     " is_set_to _storage_offset storage_offset pin_memory is_pinned record_stream resize_ resize"
-    " resize_as resize_as_ resize_as_sparse_",
+    " resize_as resize_as_ resize_as_sparse_ _is_view _use_count const_data_ptr"
+    " mutable_data_ptr __hash__",
 )
 _refuse_methods(
     IO, "__reduce_ex__ __reduce__ __setstate__ __deepcopy__ __dir__ module_load __delitem__"

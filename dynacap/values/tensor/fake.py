@@ -8,6 +8,7 @@ metadata in a tenth of that; whatever is not plain takes torch's way.
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +30,6 @@ class FakeWorld:
     def __init__(self) -> None:
         self.mode = FakeTensorMode(allow_non_fake_inputs=True)
         self._key = self.mode._mode_key
-        self._quiet: tuple[Any, bool] | None = None
         self._saved_hooks: list[tuple[Any, Any]] = []
 
     def run(self, target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -58,28 +58,54 @@ class FakeWorld:
         plain = real.data if type(real) is not torch.Tensor and not real.requires_grad else real
         return self.mode.from_tensor(plain, static_shapes=True)
 
-    def quieten(self) -> None:
+    def hide(self) -> None:
         """Keep the user from noticing that fakes are at work: warnings, logs, and the hooks on
         tensors that autograd saves are for the real run.
-
-        ``warnings.filters`` is exchanged, not changed: a change would have Python forget which
-        warnings it has shown.
         """
-        if self._quiet is None:
-            self._quiet = (warnings.filters, _FAKE_LOG.disabled)
-            warnings.filters = _IGNORE_ALL
-            _FAKE_LOG.disabled = True
+        _silence.enter()
         while (hooks := _autograd._top_saved_tensors_default_hooks(True)) is not None:
             _autograd._pop_saved_tensors_default_hooks()
             self._saved_hooks.append(hooks)
 
-    def restore(self) -> None:
-        """Undo :meth:`quieten`."""
+    def show(self) -> None:
+        """Undo :meth:`hide`."""
         while self._saved_hooks:
             _autograd._push_saved_tensors_default_hooks(*self._saved_hooks.pop())
-        if self._quiet is not None:
-            warnings.filters, _FAKE_LOG.disabled = self._quiet
-            self._quiet = None
+        _silence.leave()
+
+
+class _Silence:
+    """No warnings, and no logs of failing fakes, while a capture is going on in any thread.
+
+    ``warnings.filters`` is exchanged, not changed: a change would have Python forget which
+    warnings it has shown.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._before: Any = None
+
+    def enter(self) -> None:
+        """Begin; the first to do so changes something."""
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:
+                self._before = warnings.filters, _FAKE_LOG.disabled
+                warnings.filters = _IGNORE_ALL
+                _FAKE_LOG.disabled = True
+
+    def leave(self) -> None:
+        """End; the last to do so puts things back."""
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                filters, _FAKE_LOG.disabled = self._before
+                if warnings.filters is _IGNORE_ALL:  # else someone else put something there
+                    warnings.filters = filters
+
+
+_silence = _Silence()
 
 
 def _is_simple(real: torch.Tensor) -> bool:

@@ -65,7 +65,7 @@ class TensorFamily:
         """Called before the first instruction is traced."""
         for prepare in AT_START:
             prepare()
-        self.world.quieten()
+        self.world.hide()
 
     def refusal(self) -> str | None:
         """Why nothing can be captured just now, or None: modes of the user's that see every
@@ -83,7 +83,7 @@ class TensorFamily:
         """Called when capture ends, however it ends: torch's state is again what it was."""
         while self._undo:
             self._undo.pop()()
-        self.world.restore()
+        self.world.show()
 
     def when_capture_ends(self, undo: Callable[[], object]) -> None:
         """Note how to undo a change of torch's state that the traced program made."""
@@ -176,6 +176,8 @@ class TensorFamily:
             breaks.refuse(
                 t, breaks.Refusal("tensor-argument", ""), f"Tensor.{name} is called on {described}"
             )
+        if name == "is_inference" and args[0].real is not None:
+            breaks.refuse(t, breaks.STORAGE, "whether an argument is an inference tensor is asked")
         special = _SPECIAL_METHODS.get(name)
         if special is not None:
             return special(self, t, args)
