@@ -8,6 +8,7 @@ from types import CodeType, FunctionType
 
 from dynacap import log
 from dynacap.config import config
+from dynacap.hook.compiled_function import CompiledFunction as PythonCompiledFunction
 from dynacap.hook.protocol import (
     NEVER,
     Callback,
@@ -21,6 +22,7 @@ from dynacap.hook.protocol import (
 from dynacap.hook.settrace import SettraceHook
 
 try:
+    from dynacap.hook._chook import CompiledFunction as CCompiledFunction
     from dynacap.hook.pep523 import Pep523Hook
 except ImportError as error:
     _import_error: str | None = f"{type(error).__name__}: {error}"
@@ -37,6 +39,7 @@ __all__ = [
     "Hook",
     "Never",
     "choose_hook",
+    "field_of_function",
     "make_compiled_function",
     "original_code",
     "set_suspend_type",
@@ -76,6 +79,13 @@ def make_compiled_function(
 ) -> CompiledFunction:
     """A :class:`CompiledFunction` of the chosen hook."""
     return choose_hook().compiled_function(function, table, finish)
+
+
+def field_of_function(cls: type) -> str | None:
+    """The field in which objects of this class hold the function that they compile, if they do."""
+    if cls is PythonCompiledFunction:
+        return "_function"
+    return "function" if _import_error is None and cls is CCompiledFunction else None
 
 
 def original_code(function: FunctionType) -> CodeType:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
+from dynacap.guards.source import Attr
+from dynacap.hook import field_of_function
 from dynacap.values.base import (
     MISSING,
     Const,
@@ -72,6 +74,9 @@ def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[V
             fn = fn.parts[0]
         elif isinstance(fn, (FunctionValue, Known)) and not _is_callable_object(t, fn):
             return fn, args
+        elif (field := field_of_function(fn.cls)) is not None and isinstance(fn, ObjectValue):
+            source = None if fn.source is None else Attr(fn.source, field)
+            fn = t.wrap(fn.real.function, source)  # captured as what it was made from
         else:
             raw = t.lookup(fn.cls, "__call__")
             if raw is MISSING:
