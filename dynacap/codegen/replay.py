@@ -9,7 +9,7 @@ from dynacap.codegen.emit import Emitter, dict_setter
 from dynacap.values.base import DELETED, Value
 from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
-from dynacap.values.object import CellValue, ObjectValue
+from dynacap.values.object import CellValue, ClassChange, ObjectValue
 
 
 def replay(e: Emitter, touched: list[Value]) -> None:
@@ -89,7 +89,14 @@ def _cell(e: Emitter, value: CellValue) -> None:
         e.line(f"del {name}.cell_contents")
 
 
+def _class(e: Emitter, value: ClassChange) -> None:
+    name = e.expr(value.owner)
+    for attribute, held in value.written.items():
+        e.line(f"type.__setattr__({name}, {attribute!r}, {e.expr(held)})")
+
+
 _RULES: dict[type, Any] = {
+    ClassChange: _class,
     DictValue: _dict,
     ListValue: _list,
     SetValue: _set,

@@ -42,7 +42,7 @@ from dynacap.values.build import CONST_TYPES, build
 from dynacap.values.container import DictValue, Key, TupleValue
 from dynacap.values.function import FunctionValue
 from dynacap.values.identity import IdentityValue
-from dynacap.values.object import CellValue
+from dynacap.values.object import CellValue, ClassChange, WrittenAttribute
 
 _IMMUTABLE_TYPE = 1 << 8
 _READ_LATE = frozenset({int, float, complex, str, bytes})
@@ -64,6 +64,7 @@ class Outside(State):
         self._alive: list[Any] = []  # what `mirrors` knows by id must not die meanwhile
         self._lookups: dict[tuple[type, str], Any] = {}
         self._class_sources: dict[type, Source] = {}
+        self._class_changes: dict[type, ClassChange] = {}
         self._touched: dict[Value, None] = {}
 
     # -- guards ----------------------------------------------------------------------------------
@@ -155,8 +156,10 @@ class Outside(State):
         real_keys = tuple(raw.dict_keys(mirror.real) or ())
         if not mirror.keys_guarded:
             mirror.keys_guarded = True
-            if mirror.source is not None:
+            if mirror.source is not None and real_keys:
                 self.guard("DictKeys", mirror.source, real_keys)
+            elif mirror.source is not None:
+                self.guard("Length", mirror.source, 0)
             for index, real_key in enumerate(real_keys):
                 if type(real_key) not in CONST_TYPES:
                     value = self._outside_key(mirror, index, real_key)
@@ -218,6 +221,9 @@ class Outside(State):
             return found
         found = MISSING
         for base in cls.__mro__:
+            change = self._class_changes.get(base)
+            if change is not None and name in change.written:
+                return WrittenAttribute(change.written[name])
             if name in base.__dict__:
                 found = base.__dict__[name]
                 break
@@ -231,6 +237,18 @@ class Outside(State):
             else:
                 self.guard("TypeIs", ClassAttr(source, name), type(found))
         return found
+
+    def write_class(self, owner: Value, name: str, value: Value) -> None:
+        """Set an attribute of a class; subclasses that inherit it see it too."""
+        cls = owner.known()
+        change = self._class_changes.get(cls)
+        if change is None:
+            change = self._class_changes[cls] = ClassChange(owner, cls)
+        change.written[name] = value
+        for sub, known in list(self._lookups):
+            if known == name and issubclass(sub, cls):
+                del self._lookups[sub, known]
+        self.touch(change)
 
     def class_source(self, cls: type) -> Source:
         """Where a class can be found again."""
@@ -251,6 +269,8 @@ class Outside(State):
     def class_attribute(self, cls: type, name: str) -> Value:
         """The raw attribute as a value with a source."""
         raw = self.lookup(cls, name)
+        if type(raw) is WrittenAttribute:
+            return raw.value
         if cls.__flags__ & _IMMUTABLE_TYPE:
             return self.wrap(raw, None)
         return self.wrap(raw, ClassAttr(self.class_source(cls), name))

@@ -66,6 +66,31 @@ class CellValue(Value):
         return CellType
 
 
+class ClassChange(Value):
+    """What was written to the attributes of a class, to be replayed on it."""
+
+    __slots__ = ("owner", "real", "written")
+
+    def __init__(self, owner: Value, real: type) -> None:
+        self.source = None
+        self.owner = owner
+        self.real = real
+        self.written: dict[str, Value] = {}
+
+    @property
+    def cls(self) -> type:
+        return type(self.real)
+
+
+class WrittenAttribute:
+    """Stands for the raw attribute of a class that was written while capturing: plain data."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
 class SuperValue(Value):
     """``super(type, obj)``: attribute lookup that starts behind ``start`` in the MRO."""
 
@@ -119,10 +144,12 @@ CellType = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
 
 __all__ = [
     "CellValue",
+    "ClassChange",
     "DictValue",
     "ExceptionValue",
     "ObjectValue",
     "PropertyValue",
     "SuperValue",
     "TracebackValue",
+    "WrittenAttribute",
 ]

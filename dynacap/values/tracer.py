@@ -64,6 +64,10 @@ class Tracer(Protocol):
         """The class itself as a value."""
         ...
 
+    def write_class(self, owner: Value, name: str, value: Value) -> None:
+        """Set an attribute of a class to plain data; replayed like other effects."""
+        ...
+
     def key_of(self, value: Value) -> Key:
         """What stands for a value as a dict key; breaks on a key with a hash of its own."""
         ...

@@ -15,7 +15,13 @@ from dynacap.values.container import DictValue
 from dynacap.values.data_model.calls import call_special, call_value
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.natives import find_native, find_setter, is_pure
-from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue, SuperValue
+from dynacap.values.object import (
+    ExceptionValue,
+    ObjectValue,
+    PropertyValue,
+    SuperValue,
+    WrittenAttribute,
+)
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -108,6 +114,8 @@ def bind(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Val
     """What ``__get__`` of a raw class attribute gives for ``obj`` (None: for the class itself)."""
     if isinstance(value, FunctionValue):
         return value if obj is None else BoundMethod(value, obj)
+    if type(raw) is WrittenAttribute:
+        return value
     binder = _BINDERS.get(type(raw))
     if binder is not None:
         bound: Value | None = binder(t, raw, value, obj, cls)
@@ -264,7 +272,7 @@ def _part(t: Tracer, real: Any, owner: Value, name: str) -> Value:
 
 def _is_data_descriptor(t: Tracer, raw: Any) -> bool:
     kind = type(raw)
-    if kind is types.FunctionType or kind in _C_METHODS:
+    if kind is types.FunctionType or kind in _C_METHODS or kind is WrittenAttribute:
         return False
     if kind is property or kind in _C_FIELDS:
         return True
@@ -350,7 +358,8 @@ def set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
 def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
     """``object.__setattr__``: a data descriptor, else the instance dict."""
     if type(obj) is Known and isinstance(obj.value, type):
-        t.graph_break("class-attribute-write", f"{obj.value.__name__}.{name} is set")
+        _set_class_attribute(t, obj, name, value)
+        return
     raw = t.lookup(obj.cls, name)
     if raw is not MISSING and _is_data_descriptor(t, raw):
         _set_through(t, raw, obj, name, value)
@@ -362,6 +371,18 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
     if attrs is None:
         t.raise_error(AttributeError, f"{obj.cls.__name__!r} object has no attribute {name!r}")
     attrs.set(t, name, Const(name), value)
+
+
+def _set_class_attribute(t: Tracer, obj: Known, name: str, value: Value) -> None:
+    """Plain data in place of plain data, or where nothing was; anything else breaks."""
+    cls = obj.value
+    plain = t.lookup(value.cls, "__get__") is MISSING and t.lookup(type(cls), name) is MISSING
+    raw = t.lookup(cls, name)
+    if raw is not MISSING and type(raw) is not WrittenAttribute:
+        plain = plain and not hasattr(type(raw), "__get__") and not hasattr(type(raw), "__set__")
+    if not plain or (name.startswith("__") and name.endswith("__")):
+        t.graph_break("class-attribute-write", f"{cls.__name__}.{name} is set")
+    t.write_class(obj, name, value)
 
 
 def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> None:
