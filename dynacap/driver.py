@@ -22,6 +22,7 @@ from dynacap.hook import CompiledFunction, Hook
 from dynacap.place import Place, hidden_codes as place_codes
 from dynacap.running import Runner, Values, hidden_codes, without_ours
 from dynacap.suspend import Suspend
+from dynacap.torch_compile import skip_code
 
 _NO_FRAMES = (
     inspect.CO_GENERATOR
@@ -207,3 +208,4 @@ def hide(hook: Hook) -> None:
     methods = (Driver.finish, Driver._advance, Driver._throw, Driver._run_function, _run_disabled)
     for code in (*(method.__code__ for method in methods), *hidden_codes(), *place_codes()):
         hook.mark_hidden(code)
+        skip_code(code)  # torch.compile may be what calls us

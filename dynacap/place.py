@@ -46,6 +46,7 @@ from dynacap.recompiles import (
     warn_internal,
 )
 from dynacap.suspend import Suspend
+from dynacap.torch_compile import set_eval_frame
 
 PLAIN_LIMIT = 4  # entries without any graph, after which a place is plain for good
 FAILURE_LIMIT = 2  # captures that left no entry at all
@@ -107,13 +108,21 @@ class Place:
         if not self.lock.acquire(blocking=False):
             return self.plain_entry(*flat)
         try:
-            found = None if self.hopeless else self._compile(flat)
+            found = None if self.hopeless else self._compile_alone(flat)
         finally:
             self.lock.release()
         if found is None:
             return self.plain_entry(*flat)
         fn, values = found
         return fn(*values)
+
+    def _compile_alone(self, flat: Flat) -> tuple[Callable[..., Any], Flat] | None:
+        """Capture unseen by torch.compile, which may be what calls us."""
+        outer = set_eval_frame(None)
+        try:
+            return self._compile(flat)
+        finally:
+            set_eval_frame(outer)
 
     def _compile(self, flat: Flat) -> tuple[Callable[..., Any], Flat] | None:
         """The new entry's function and what it is called with; None to run plain Python."""
@@ -283,4 +292,5 @@ def hidden_codes() -> tuple[CodeType, ...]:
     """The code of ours that stands between the user's frames when a place runs."""
     miss = _weak_miss.__code__.co_consts
     inner = tuple(const for const in miss if isinstance(const, CodeType))
-    return (Place.miss.__code__, _call.__code__, call_flat.__code__, *inner)
+    methods = (Place.miss, Place._compile_alone, _call, call_flat)
+    return (*(method.__code__ for method in methods), *inner)
