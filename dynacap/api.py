@@ -6,7 +6,7 @@ import functools
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -84,7 +84,7 @@ def _check_flag(name: str, value: object) -> None:
 def _compile_with(model: Any, options: Options, again: Fn) -> Any:
     model = _unwrapped(model)
     if isinstance(model, torch.nn.Module):
-        call = _compile_function(call_module, options)
+        call = _compile_function(cast(types.FunctionType, call_module), options)
         call._dynacap_place.title = title_of(model)
         return compile_module(model, call, again)
     if isinstance(model, types.MethodType):
@@ -196,7 +196,7 @@ def disable(fn: Any = None, *, recursive: bool = True, reason: str | None = None
         finally:
             hook.exit(token)
 
-    hook.mark_hidden(run_disabled.__code__)
+    hook.mark_hidden(cast(types.FunctionType, run_disabled).__code__)
     return marks.put(run_disabled, mark)
 
 

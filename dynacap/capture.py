@@ -116,7 +116,7 @@ def check_sites(sites: tuple[Site, ...]) -> None:
 def _raised_at(machine: Machine, raised: UserRaise) -> tuple[int, GraphBreak]:
     """An exception leaves the region: the instruction that raised it runs eagerly."""
     exc = raised.exc
-    known = isinstance(exc, ExceptionValue) and exc.raised_at > 0
-    steps = exc.raised_at if known else machine.steps
+    steps = exc.raised_at if isinstance(exc, ExceptionValue) else 0
+    steps = steps if steps > 0 else machine.steps
     stack = machine.user_stack()
     return steps - 1, GraphBreak(RAISED, f"{exc.describe()} is raised", stack=stack)

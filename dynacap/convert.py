@@ -20,6 +20,7 @@ from dynacap.fxlite.node import Node
 from dynacap.guards.source import Source
 from dynacap.recovery import Recovery, Replay
 from dynacap.suspend import Suspend
+from dynacap.torch_compile import skip_code
 from dynacap.values.tensor.value import TensorValue
 
 _graph_log = log.channel("graph")
@@ -72,6 +73,8 @@ def build_entry(
     call = _graph_call(emitter, sites, flat_sources, inputs, Recovery(graph, compiled, sets_state))
     code = generate_entry(emitter, result, call)
     fn = code.make(compiled)
+    for made in (fn, getattr(graph.forward, "__func__", graph.forward)):
+        skip_code(made.__code__)
     _report(graph, code)
     # One that at most sets grad mode and the like is nothing for a backend, nor to count.
     return Built(fn, code.slots, code, graph if computes else None, seconds)
@@ -119,6 +122,7 @@ def _finish_graph(
     if not any(node.op.startswith("call_") for node in graph.nodes):
         return None, []
     graph.output(tuple(outputs))
+    machine.tensors.drop_unused_items()
     placeholders = {
         node: value for node, value in zip(graph.placeholders, machine.tensors.inputs, strict=True)
     }

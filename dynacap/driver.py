@@ -12,7 +12,7 @@ import inspect
 import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 from dynacap import marks
 from dynacap.cache import Session
@@ -180,13 +180,16 @@ class Driver:
             finish = _weak_finish(weakref.WeakMethod(self.finish))
             self.hook.mark_hidden(finish.__code__)
             answer = self._answers[place] = self.hook.compiled_function(
-                _any_function, place.table, finish
+                _ANY_FUNCTION, place.table, finish
             )
         return answer
 
 
 def _any_function() -> None:
     """What an answer's own calls would be; the hook only asks for its table."""
+
+
+_ANY_FUNCTION = cast(FunctionType, _any_function)
 
 
 def _run_disabled(*flat: Any) -> Any:

@@ -36,7 +36,7 @@ from dynacap.errors import (
 )
 from dynacap.executor.chain import Site
 from dynacap.guards import Checker, EntryTable, GuardSet, make_checker, make_table
-from dynacap.guards.source import Local
+from dynacap.guards.source import Local, Source
 from dynacap.opcodes import decode
 from dynacap.recompiles import (
     Recompiles,
@@ -141,17 +141,18 @@ class Place:
         except (GraphBreak, SkipFrame, UnsupportedPython, ResumeError) as refusal:
             if session.options.fullgraph:
                 raise _under_fullgraph(refusal) from None
-            return self._store_skip(session, attempts.guards, refusal, flat, started)
+            self._store_skip(session, attempts.guards, refusal, flat, started)
         except RecursionError:
-            return None  # the user's calls are deep, and capture needs some room of its own
+            pass  # the user's calls are deep, and capture needs some room of its own
         except Exception as error:
             warn_internal(self.name, id(self.code), error)
             if config.raise_internal_errors:
                 raise
             internal = SkipFrame("internal-error", f"{type(error).__name__}: {error}")
-            return self._store_skip(session, attempts.guards, internal, flat, started)
+            self._store_skip(session, attempts.guards, internal, flat, started)
         finally:
             attempts.release()
+        return None
 
     def _store_region(
         self, session: Session, region: Region, flat: Flat, started: float
@@ -162,7 +163,7 @@ class Place:
         if options.fullgraph and reason is not None:
             raise Unsupported.from_break(reason)
         region.sites = tuple(session.site(site.code, site.point) for site in region.sites)
-        sources = [Local(index, f"arg{index}") for index in range(len(flat))]
+        sources: list[Source] = [Local(index, f"arg{index}") for index in range(len(flat))]
         built = build_entry(region, options.backend, self.sites, sources)
         skipped = None
         if built.graph is None and region.result is not None:
