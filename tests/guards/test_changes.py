@@ -470,3 +470,15 @@ def test_sys_modules_is_read_each_time(make_checker: Callable[..., Checker]) -> 
     finally:
         del sys.modules["dynacap_test_module"]
     assert checker.check((sys,)) is None
+
+
+def test_order_alone_changes(make_checker: Callable[..., Checker]) -> None:
+    """An OrderedDict's order can change while its storage does not."""
+    ordered = collections.OrderedDict(a=1, b=2)
+    checker = make_checker(GuardSet([DictKeys(X, ("a", "b"))]))
+    for _ in range(3):
+        assert checker.check((ordered,)) == ()
+    ordered.move_to_end("a")
+    assert checker.check((ordered,)) is None
+    ordered.move_to_end("b")
+    assert checker.check((ordered,)) == ()
