@@ -169,7 +169,7 @@ PLAIN = (
     "TOTAL += {int}; log.append(TOTAL)",
     "log.append(fail({int}))",
     "log.append(fail(0) or fail(n % 2))",
-    "talk = echo({int}); log.append((next(talk), talk.send(n)))",
+    "talk = echo({int}); log.append((next(talk), talk.send(n))); talk.close()",
     "talk = echo({int}); next(talk); talk.close()",
     "log.append(sorted([n, {int}, -1], key=lambda v: -v))",
     "log.append([*map(lambda v: v + n, range({int}))])",

@@ -619,3 +619,17 @@ def test_operation_that_fails_in_a_callee_within_finally(at: Tensor) -> Any:
         return pick(torch.arange(3.0) + 1), log
     except IndexError as error:
         return str(error), log
+
+
+@program((X,), breaks=None)
+def test_generator_dropped_while_suspended(x: Tensor) -> Any:
+    def careful() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            print("closed for want of references")
+
+    one = next(careful())
+    print("after the first")
+    kept = careful()
+    return x + one + next(kept)
