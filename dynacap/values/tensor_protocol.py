@@ -26,6 +26,10 @@ class TensorFamily(Protocol):
         """Called when capture ends, however it ends: torch's state is again what it was."""
         ...
 
+    def drop_unused_items(self) -> None:
+        """Called when the graph is complete, outputs and all."""
+        ...
+
     def owns(self, value: Value) -> bool:
         """Whether the value is a tensor."""
         ...

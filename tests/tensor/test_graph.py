@@ -100,6 +100,15 @@ def test_parameters_are_inputs() -> None:
     assert not [node for node in graph.nodes if node.op == "get_attr"]
 
 
+def test_unused_items_are_dropped() -> None:
+    def f(x: Tensor) -> Any:
+        a, b, c = x.split(1)
+        return x.max(1)[0] + b[None][..., None]
+
+    names = calls(capture(f, X))
+    assert names.count("function getitem") == 4  # one half of max, b, and the two of its views
+
+
 def test_unused_inputs_are_dropped() -> None:
     def f(x: Tensor, y: Tensor) -> Any:
         return x * y.shape[0]

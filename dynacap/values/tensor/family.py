@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -258,6 +259,12 @@ class TensorFamily:
         if may_raise(node):
             self._keep_catchable(t, node)
         return node
+
+    def drop_unused_items(self) -> None:
+        """Take out the items of results that no one uses, as far as they cannot raise."""
+        for node in reversed(self.graph.nodes):
+            if node.target is operator.getitem and not node.users and not may_raise(node):
+                self.graph.erase_node(node)
 
     def _keep_catchable(self, t: Tracer, node: Node) -> None:
         """Break before what may raise inside a ``try`` once the graph cannot be run again.
