@@ -73,6 +73,10 @@ class Machine(Outside):
         place = self.location()
         return None if place[0].startswith(_OURS) else UserFrame(*place)
 
+    def running(self) -> FunctionValue:
+        """The function whose frame is innermost."""
+        return self.frames[-1].function
+
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The user's stack, outermost first."""
         return tuple(

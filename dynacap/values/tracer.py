@@ -117,6 +117,14 @@ class Tracer(Protocol):
         """Stop capture before the current instruction."""
         ...
 
+    def running(self) -> FunctionValue:
+        """The function whose frame is innermost."""
+        ...
+
+    def globals_of(self, function: FunctionValue) -> tuple[DictValue, DictValue]:
+        """The mirrors of the globals and builtins that a function reads."""
+        ...
+
     def closure(self, function: FunctionValue) -> list[CellValue]:
         """The cells of a function's free variables."""
         ...

@@ -25,7 +25,7 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("input-output", builtins, "input open"),
     ("dynamic-code", builtins, "exec eval compile"),
     ("class-creation", builtins, "__build_class__"),
-    ("frame-introspection", builtins, "locals dir globals breakpoint"),
+    ("frame-introspection", builtins, "locals dir breakpoint"),
     ("frame-introspection", sys, "_getframe getrefcount gettrace settrace setrecursionlimit"),
     ("frame-introspection", inspect, "stack currentframe"),
     ("import", builtins, "__import__"),

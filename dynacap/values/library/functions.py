@@ -176,3 +176,8 @@ def _cell_contents(t: Tracer, self: Any, /) -> Value:
     if content is None:
         t.raise_error(ValueError, "Cell is empty")
     return content
+
+
+@handles(globals)
+def _globals(t: Tracer, /) -> Value:
+    return t.globals_of(t.running())[0]
