@@ -36,11 +36,11 @@ def _append(t: Tracer, self: ListValue, item: Value, /) -> None:
 @handles(list.extend)
 def extend(t: Tracer, self: ListValue, iterable: Value, /) -> None:
     """``list.extend``: element by element, since the iterable may look at the list."""
+    t.touch(self)  # first: the iterable may raise in the middle
     if iterable is self:
         self.items.extend(list(self.items))
     else:
         _extend_from(t, self, iterable)
-    t.touch(self)
 
 
 def _extend_from(t: Tracer, self: ListValue, iterable: Value) -> None:
@@ -157,27 +157,27 @@ class _Ranked:
         return truth(self.t, compare(self.t, "<", self.key, other.key))
 
 
-def sort_items(t: Tracer, items: list[Value], key: Value, reverse: Value) -> list[Value]:
-    """The items in order."""
-    ranked: list[Any] = []
-    for item in items:
-        rank = item if is_none(key) else t.call(key, [item])
-        ranked.append(_Ranked(t, item, rank))
-    ranked.sort(reverse=truth(t, reverse))
-    return [one.item for one in ranked]
+def _ranked(t: Tracer, items: list[Value], key: Value) -> list[Any]:
+    return [_Ranked(t, item, item if is_none(key) else t.call(key, [item])) for item in items]
 
 
 @handles(list.sort)
 def _sort(
     t: Tracer, self: ListValue, *, key: Value = Const(None), reverse: Value = Const(False)
 ) -> None:
-    items = [t.force_item(self.items, index) for index in range(len(self.items))]
-    self.items[:] = sort_items(t, items, key, reverse)
+    """Where a comparison raises, the list stays half sorted, as CPython's does."""
+    ranked = _ranked(t, [t.force_item(self.items, i) for i in range(len(self.items))], key)
     t.touch(self)
+    try:
+        ranked.sort(reverse=truth(t, reverse))
+    finally:
+        self.items[:] = [one.item for one in ranked]
 
 
 @handles(sorted)
 def _sorted(
     t: Tracer, iterable: Value, /, *, key: Value = Const(None), reverse: Value = Const(False)
 ) -> Value:
-    return ListValue(sort_items(t, elements(t, iterable), key, reverse))
+    ranked = _ranked(t, elements(t, iterable), key)
+    ranked.sort(reverse=truth(t, reverse))
+    return ListValue([one.item for one in ranked])

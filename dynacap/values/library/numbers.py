@@ -99,6 +99,8 @@ def _divmod(t: Tracer, left: Value, right: Value, /) -> Value:
 def _pow(t: Tracer, base: Value, exp: Value, mod: Value = Const(None)) -> Value:
     if is_none(mod):
         return binary_op(t, "**", base, exp)
+    if base.cls not in _PLAIN and t.lookup(base.cls, "__pow__") is not MISSING:
+        return call_special(t, base, "__pow__", [exp, mod])
     return folded(t, pow, [base, exp, mod])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from dynacap.values.base import Const, Value, is_const
 from dynacap.values.container import DictValue, ListValue, SetValue
+from dynacap.values.data_model import advance, iterate
 from dynacap.values.iterator import SetIterator
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import (
@@ -69,13 +70,16 @@ def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
 
 
 def update(t: Tracer, self: SetValue, iterable: Value) -> None:
-    """``set.update`` with one iterable."""
-    iterable = _walked_once(t, iterable)
-    added, table = keyed_of(t, iterable), table_of(t, iterable)
-    if self.items or not isinstance(table, list):
-        self.changing().update(table)
-    self.items = unite(self.items, added)
+    """``set.update`` with one iterable; what was added stays where the iterable raises."""
     t.touch(self)
+    if isinstance(as_storage(t, iterable), (SetValue, DictValue)):
+        added = keyed_of(t, iterable)
+        self.changing().update(table_of(t, iterable))
+        self.items = unite(self.items, added)
+        return
+    iterator = iterate(t, iterable)
+    while (item := advance(t, iterator)) is not None:
+        self.add(t.key_of(item), item)
 
 
 def _walked_once(t: Tracer, iterable: Value) -> Value:
@@ -231,7 +235,10 @@ def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine)
     @handles(*methods(inplace, *_BOTH))
     def method_inplace(t: Tracer, self: SetValue, /, *others: Value) -> None:
         for other in others:
-            apply(t, self, other)
+            if plain == "union":
+                update(t, self, other)
+            else:
+                apply(t, self, other)
         t.touch(self)
 
 
