@@ -97,7 +97,9 @@ def _graph_call(
         return GraphCall(names, outputs, recover)
     flat = "".join(emitter.arg(source) + ", " for source in flat_sources)
     suspend, start = emitter.constant(Suspend, "Suspend"), emitter.constant(sites, "START")
-    return GraphCall(names, outputs, recover, f"{suspend}({start}, ({flat}), True)")
+    return GraphCall(
+        names, outputs, recover, f"{suspend}({start}, ({flat}), True)", recovery.rewinds
+    )
 
 
 def _input(emitter: Emitter, value: TensorValue) -> str:

@@ -19,11 +19,12 @@ from dynacap import log
 from dynacap.config import config
 from dynacap.errors import DynacapError
 from dynacap.fxlite import GraphModule
-from dynacap.fxlite.effects import is_impure
-from dynacap.values.tensor.risks import may_raise
+from dynacap.fxlite.effects import is_random
+from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
 from dynacap.values.torch_library.state import current_state, restore_state
 
 Forward = Callable[..., Any]
+RandomState = tuple[torch.Tensor, list[torch.Tensor]]
 
 
 class Replay(Enum):
@@ -34,16 +35,25 @@ class Replay(Enum):
     NEVER = "something was changed before"
 
 
-def replay_of(graph: GraphModule) -> Replay:
-    """How far a graph can be run again; the nodes that set torch's state are undone anyway."""
-    changed = False
+def replay_of(graph: GraphModule) -> tuple[Replay, bool]:
+    """How far a graph can be run again, and whether random numbers have to be drawn again then.
+
+    The nodes that set torch's state are undone anyway.
+    """
+    changed = drew = rewinds = False
+    memory = {storage_of(node) for node in graph.graph.placeholders}
+    outside = {storage for storage in memory if storage is not None}
     for node in graph.graph.nodes:
         if not node.op.startswith("call_") or node.meta.get("sets_state"):
             continue
-        if changed and may_raise(node):
-            return Replay.NEVER
-        changed = changed or is_impure(node)
-    return Replay.UNLESS_MEMORY if changed else Replay.ALWAYS
+        if may_raise(node):
+            if changed:
+                return Replay.NEVER, False
+            rewinds = rewinds or drew
+        drew = drew or is_random(node)
+        changed = changed or changes_outside(node, outside)
+    changed = changed or (drew and not rewinds)
+    return Replay.UNLESS_MEMORY if changed else Replay.ALWAYS, rewinds
 
 
 class Recovery:
@@ -54,7 +64,9 @@ class Recovery:
     """
 
     def __init__(self, graph: GraphModule, compiled: Forward, sets_state: bool) -> None:
-        self.replay = replay_of(graph)
+        self.replay, self.rewinds = replay_of(graph)
+        devices = {value.device for value in _tensors(graph) if value.device.type == "cuda"}
+        self.devices = sorted(devices, key=str)
         self.name = graph.name
         self.eager = graph.forward if compiled is not graph.forward else None
         self.state = _State() if sets_state else None
@@ -64,7 +76,22 @@ class Recovery:
         """Whether there is anything to do."""
         return self.replay is not Replay.NEVER or self.state is not None
 
-    def __call__(self, error: BaseException, inputs: tuple[Any, ...]) -> Any:
+    def before(self) -> RandomState:
+        """The state of the random streams, taken before the graph runs if ``rewinds``."""
+        return (
+            torch.default_generator.get_state(),
+            [torch.cuda.get_rng_state(device) for device in self.devices],
+        )
+
+    def _rewind(self, state: RandomState | None) -> None:
+        if state is not None:
+            torch.default_generator.set_state(state[0])
+            for device, held in zip(self.devices, state[1], strict=True):
+                torch.cuda.set_rng_state(held, device)
+
+    def __call__(
+        self, error: BaseException, inputs: tuple[Any, ...], random: RandomState | None = None
+    ) -> Any:
         if self.state is not None:
             self.state.restore(error)
         if not isinstance(error, Exception) or isinstance(error, DynacapError):
@@ -74,8 +101,13 @@ class Recovery:
         if self.replay is Replay.UNLESS_MEMORY:
             if _lacks_memory(error):
                 raise error
+            self._rewind(random)
             return None
-        return self._whose_fault(error, inputs)
+        self._rewind(random)
+        outputs = self._whose_fault(error, inputs)
+        if outputs is None:
+            self._rewind(random)
+        return outputs
 
     def _whose_fault(self, error: Exception, inputs: tuple[Any, ...]) -> Any:
         """The program's, if the graph raises eagerly too; else the backend's."""
@@ -94,6 +126,11 @@ class Recovery:
             graph=self.name,
         )
         return outputs
+
+
+def _tensors(graph: GraphModule) -> list[torch.Tensor]:
+    values = (node.meta.get("example_value") for node in graph.graph.nodes)
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def _lacks_memory(error: Exception) -> bool:

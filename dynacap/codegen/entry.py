@@ -46,13 +46,15 @@ class GraphCall:
     """The texts of a graph's call: arguments, names for the results, what happens if it raises.
 
     ``recover`` is called with the exception and the inputs; where it gives None, ``again`` is
-    returned.  Both are None if the exception just leaves.
+    returned.  Both are None if the exception just leaves.  ``rewinds``: the state of the random
+    streams is kept before the graph runs.
     """
 
     inputs: list[str]
     outputs: list[str]
     recover: str | None = None
     again: str | None = None
+    rewinds: bool = False
 
 
 def generate_entry(e: Emitter, result: str, call: GraphCall | None) -> EntryCode:
@@ -72,11 +74,13 @@ def _graph_call(e: Emitter, call: GraphCall) -> list[str]:
         return [f"{names} = {text}" if names else text]
     results, error = e.fresh("results"), e.fresh("error")
     inputs = ", ".join(call.inputs) + ("," if len(call.inputs) == 1 else "")
-    lines = [
+    random = e.fresh("random") if call.rewinds else None
+    lines = [] if random is None else [f"{random} = {call.recover}.before()"]
+    lines += [
         "try:",
         _INDENT + f"{results} = {text}",
         f"except BaseException as {error}:",
-        _INDENT + f"{results} = {call.recover}({error}, ({inputs}))",
+        _INDENT + f"{results} = {call.recover}({error}, ({inputs}), {random})",
     ]
     if call.again is not None:
         lines += [f"if {results} is None:", _INDENT + f"return {call.again}"]

@@ -210,3 +210,42 @@ def test_answers_while_capturing() -> None:
     compiled = dynacap.compile(f, backend="eager", fullgraph=True)
     assert compiled(X)[1:] == (True, False, False)
     assert f(X)[1] is False
+
+
+@scenario(breaks=0)
+def test_random_numbers_are_drawn_again_after_an_error() -> Scenario:
+    def f(x: Tensor, at: Tensor) -> Any:
+        noise = torch.nn.functional.dropout(x, 0.5) + torch.rand(4)
+        try:
+            return noise[at] * 2
+        except IndexError:
+            return noise
+
+    return Scenario(f, [call(X, torch.tensor([0])), call(X, torch.tensor([9]))])
+
+
+@scenario(breaks=0)
+def test_writes_to_own_memory_are_made_again_after_an_error() -> Scenario:
+    def f(x: Tensor, at: Tensor) -> Any:
+        y = x * 2
+        y[0] += 1
+        y.view(-1).mul_(3)
+        try:
+            return y[at]
+        except IndexError:
+            return y
+
+    return Scenario(f, [call(X, torch.tensor([0])), call(X, torch.tensor([9]))])
+
+
+@scenario(breaks=None)
+def test_writes_to_arguments_are_not_made_twice() -> Scenario:
+    def f(x: Tensor, at: Tensor) -> Any:
+        y = x.view(-1)
+        y.mul_(3)
+        try:
+            return y[at]
+        except IndexError:
+            return x
+
+    return Scenario(f, [call(X.clone(), torch.tensor([0])), call(X.clone(), torch.tensor([90]))])

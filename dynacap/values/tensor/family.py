@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ import torch
 from torch.utils._device import DeviceContext
 
 from dynacap.errors import GraphBreak
-from dynacap.fxlite.effects import is_impure
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.node import Node
 from dynacap.guards.ref import Ref
@@ -24,7 +24,7 @@ from dynacap.values.tensor.arguments import lower_all, lower_keywords
 from dynacap.values.tensor.fake import FakeWorld
 from dynacap.values.tensor.recall import Call, Recall, writes
 from dynacap.values.tensor.results import holds_tensors, static_value, wrap_result
-from dynacap.values.tensor.risks import may_raise
+from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
 from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.values.tensor.value import TensorValue
 
@@ -56,6 +56,9 @@ class TensorFamily:
         self._by_fake: dict[int, TensorValue] = {}
         self._first_operation: Node | None = None
         self._undo: list[Callable[[], object]] = []
+        self._memory: set[int] = set()  # storages of the inputs
+        self._unchecked: deque[Node] = deque()  # nodes not yet asked whether they change something
+        self._change: Node | None = None  # the first that does
         self._caught = False  # something in the graph may raise inside a ``try``
         self.state_nodes = 0  # nodes that set grad mode and the like
         self.contexts: dict[int, Any] = {}  # real guard objects, by the id of their value
@@ -133,6 +136,9 @@ class TensorFamily:
         value = TensorValue(node, fake, type(real), real, source)
         self._by_fake[id(fake)] = value
         self.inputs.append(value)
+        storage = storage_of(node)
+        if storage is not None:
+            self._memory.add(storage)
         return value
 
     def _placeholder(self, t: Tracer, source: Source | None, fake: torch.Tensor) -> Node:
@@ -256,6 +262,7 @@ class TensorFamily:
         node.meta["source_loc"] = t.location()
         if self._first_operation is None:
             self._first_operation = node
+        self._unchecked.append(node)
         if may_raise(node):
             self._keep_catchable(t, node)
         return node
@@ -275,12 +282,12 @@ class TensorFamily:
         self._caught = self._caught or t.inside_try()
         if not self._caught:
             return
-        for earlier in self.graph.nodes:
-            if earlier is node:
-                return
-            if earlier.op.startswith("call_") and not earlier.meta.get("sets_state"):
-                if is_impure(earlier):
-                    t.graph_break("late-error", f"{node.target} after {earlier.target}")
+        while self._unchecked[0] is not node:
+            earlier = self._unchecked.popleft()
+            if not earlier.meta.get("sets_state") and changes_outside(earlier, self._memory):
+                self._change = self._change or earlier
+        if self._change is not None:
+            t.graph_break("late-error", f"{node.target} after {self._change.target}")
 
     # -- attributes and items --------------------------------------------------------------------
     def read_field(self, t: Tracer, raw: Any, obj: Value) -> Value | None:

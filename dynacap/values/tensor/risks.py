@@ -1,18 +1,21 @@
-"""Which operations may raise at run time although they did not on fake tensors.
+"""Which operations may raise at run time although they did not on fake tensors, and which change
+something that outlives the graph.
 
-They look at data: indices out of range, matrices that are singular, assertions.  Lack of memory,
-which any operation may meet, is not counted.
+The former look at data: indices out of range, matrices that are singular, assertions.  Lack of
+memory, which any operation may meet, is not counted.
 """
 
 from __future__ import annotations
 
 import operator
+import types
+from collections.abc import Iterable, Set
 from typing import Any
 
 import torch
 
-from dynacap.fxlite.effects import mutates
-from dynacap.fxlite.node import Node
+from dynacap.fxlite.effects import is_impure, is_random, mutates
+from dynacap.fxlite.node import Node, iter_nodes
 
 # Without the underscore of the in-place form.
 _LOOK_AT_DATA = frozenset(
@@ -38,6 +41,39 @@ def may_raise(node: Node) -> bool:
     elif name in _LOOK_AT_DATA or name.startswith(_PREFIXES):
         return True
     return _is_foreign(node) or (mutates(node) and _overlaps(node))
+
+
+def changes_outside(node: Node, outside: Set[int]) -> bool:
+    """Whether someone outside the graph could notice that a call was made, and made twice.
+
+    ``outside`` are the storages of the graph's inputs: what a graph writes into memory of its own
+    is made anew when it runs again.  Random numbers are drawn again too, from the same state.
+    """
+    if not is_impure(node):
+        return False
+    if not mutates(node):
+        return not is_random(node)
+    return any(storage_of(written) in outside for written in _written(node))
+
+
+def storage_of(node: Node) -> int | None:
+    """What tells the memory of a node's result from other memory."""
+    value = node.meta.get("example_value")
+    if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+        storage: int = value.untyped_storage()._cdata
+        return storage
+    return None
+
+
+def _written(node: Node) -> Iterable[Node]:
+    """The arguments that a call writes to, or more, where that is not clear."""
+    out = node.kwargs.get("out")
+    if out is not None:
+        return iter_nodes(out)
+    first_only = node.op == "call_method" or isinstance(node.target, types.BuiltinFunctionType)
+    if first_only and node.args:
+        return iter_nodes(node.args[0])
+    return node.all_input_nodes
 
 
 def _name(target: Any) -> str:
@@ -69,10 +105,5 @@ def _indexed_by_tensor(key: Any) -> bool:
 
 def _overlaps(node: Node) -> bool:
     """Whether what is written shares memory with something else in the call."""
-    storages = [
-        value.untyped_storage()._cdata
-        for arg in node.all_input_nodes
-        if isinstance(value := arg.meta.get("example_value"), torch.Tensor)
-        and value.layout is torch.strided
-    ]
+    storages = [storage for arg in node.all_input_nodes if (storage := storage_of(arg)) is not None]
     return len(storages) != len(set(storages))
