@@ -136,6 +136,8 @@ class Outside(State):
             return None
         item_source = DictItem(source, key) if source is not None else None
         value = self.wrap(dict.__getitem__(real, key), item_source)
+        if type(value) is UnreadConst and source is not None and not mirror.keys_guarded:
+            self.guard("HasKey", source, key)  # the value may never be asked for
         mirror.over[key] = value
         return value
 

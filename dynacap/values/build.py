@@ -180,6 +180,8 @@ def build_list(t: Tracer, real: Any, source: Source | None) -> Value:
 def build_deque(t: Tracer, real: Any, source: Source | None) -> Value:
     """A deque."""
     items = _items(t, real, source, DequeItem)
+    if source is not None:
+        t.guard("ConstEq", Attr(source, "maxlen"), real.maxlen)
     return ListValue(items, type(real), real, source, real.maxlen)
 
 

@@ -10,7 +10,7 @@ import types
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynacap.guards.source import Attr, InstanceDict
-from dynacap.values.base import DELETED, MISSING, Const, Known, UserRaise, Value
+from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.container import DictValue
 from dynacap.values.data_model.calls import call_special, call_value
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -227,6 +227,8 @@ def read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
         return t.graph_break("unset-slot", f"{obj.cls.__name__}.{name} is not set")
     source = Attr(obj.source, name) if obj.source is not None else None
     value = t.wrap(held, source)
+    if type(value) is UnreadConst and source is not None:
+        t.guard("TypeIs", source, type(held))  # the value may never be asked for
     if isinstance(obj, ObjectValue):
         obj.slots[name] = value
     return value
