@@ -160,6 +160,7 @@ _LANGUAGE = _reasons(
     ("class-body", "The body of a class, or code made by exec, runs.",
      "define the class outside the compiled function"),
     ("class-dict", "The dict of a class is read.", "use getattr on the class"),
+    ("class-item", "A class is subscripted with what is no constant.", _OUTSIDE),
     ("metaclass-call", "A class is called whose metaclass is written in C.", _OUTSIDE),
     ("copy-of-subclass", "A container of a subclass is copied.", "copy it element by element"),
     ("own-copy", "An object is copied by means of its own.", "copy it outside"),

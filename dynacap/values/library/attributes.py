@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from dynacap.values.base import Const, Known, UserRaise, Value
 from dynacap.values.container import DictValue
 from dynacap.values.data_model import (
@@ -148,7 +150,7 @@ def _unordered(t: Tracer, self: Value, other: Value, /) -> Value:
     return not_implemented()
 
 
-@handles(object.__hash__)
+@handles(object.__hash__, torch.Tensor.__hash__)
 def _hash(t: Tracer, self: Value, /) -> Value:
     if isinstance(self, Known):
         return Const(object.__hash__(self.value))
