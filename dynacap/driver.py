@@ -17,6 +17,7 @@ from typing import Any, cast
 from dynacap import marks
 from dynacap.cache import Session
 from dynacap.codegen.runtime import call_flat
+from dynacap.errors import DynacapError
 from dynacap.executor.chain import Site
 from dynacap.hook import CompiledFunction, Hook
 from dynacap.place import Place, hidden_codes as place_codes
@@ -30,7 +31,12 @@ _NO_FRAMES = (
     | inspect.CO_ASYNC_GENERATOR
     | inspect.CO_ITERABLE_COROUTINE
 )
+MAX_CHAIN = 32
 Sites = tuple[Site, ...]
+Rest = list[tuple[Sites, Values]]
+"""Chains of frames further out that wait, set apart: in deep recursion with breaks, only the
+innermost frames make a region, so that it is the same region at every depth.  None of the frames
+set apart is handling an exception."""
 
 
 class Driver:
@@ -59,18 +65,45 @@ class Driver:
     # -- the loop --------------------------------------------------------------------------------
     def finish(self, suspend: Any) -> Any:
         """Go on from a suspended region until the outermost frame returns."""
-        while type(suspend) is Suspend:
-            sites, values, plain = suspend.sites, suspend.values, suspend.plain
-            suspend = None  # the values die when the frames let go of them
-            if sites is None:
-                return self._run_function(values)
-            sites, values = self._advance(sites, values, plain)
-            if not sites:
-                return values[0]
-            suspend = self.session.piece(sites).table(*values)
-        return suspend
+        rest: Rest = []
+        while True:
+            while type(suspend) is Suspend:
+                sites, values, plain = suspend.sites, suspend.values, suspend.plain
+                suspend = None  # the values die when the frames let go of them
+                if sites is None:
+                    return self._run_function(values)
+                sites, values = self._advance(sites, values, plain, rest)
+                suspend = self._run_piece(sites, values, rest) if sites else values[0]
+            if not rest:
+                return suspend
+            sites, values = rest.pop()
+            suspend = self._run_piece(sites, (*values, suspend), rest)
 
-    def _advance(self, sites: Sites, values: Values, plain: bool) -> tuple[Sites, Values]:
+    def _run_piece(self, sites: Sites, values: Values, rest: Rest) -> Any:
+        """Run the region that starts here, and give its result, or what it suspended."""
+        while True:
+            cut = len(sites) - MAX_CHAIN
+            if cut > 0 and not any(site.point.excs for site in sites[:cut]):
+                split = sum(site.count - 1 for site in sites[:cut])
+                rest.append((sites[:cut], values[:split]))
+                sites, values = sites[cut:], values[split:]
+            table = self.session.piece(sites).table
+            if not rest:
+                return table(*values)
+            try:
+                return table(*values)
+            except DynacapError:
+                raise
+            except BaseException as error:
+                raised = without_ours(error)
+            try:
+                sites, values = self._throw((), (), raised, rest)
+            finally:
+                del raised
+
+    def _advance(
+        self, sites: Sites, values: Values, plain: bool, rest: Rest
+    ) -> tuple[Sites, Values]:
         """Run the innermost frame on: one instruction of it, or all if ``plain``."""
         site, waiting = sites[-1], sites[:-1]
         runner = self._runner(site)
@@ -91,28 +124,32 @@ class Driver:
         finally:
             self.hook.exit(token)
         try:
-            return self._throw(waiting, outer, raised)
+            return self._throw(waiting, outer, raised, rest)
         finally:
             del raised  # or it and this frame would hold each other
 
-    def _throw(self, sites: Sites, values: Values, error: BaseException) -> tuple[Sites, Values]:
+    def _throw(
+        self, sites: Sites, values: Values, error: BaseException, rest: Rest
+    ) -> tuple[Sites, Values]:
         """An exception left a frame: the innermost waiting frame with a handler takes it."""
         try:
-            while sites:
+            while True:
+                if not sites:
+                    if not rest:
+                        raise error
+                    sites, values = rest.pop()
                 site, waiting = sites[-1], sites[:-1]
                 split = len(values) - (site.count - 1)  # the result that it waited for is missing
                 outer, own = values[:split], values[split:]
                 try:
-                    outcome, state = self._runner(site).throw(
-                        own, error, self._handled(waiting, outer)
-                    )
+                    handled = self._handled(waiting, outer)
+                    outcome, state = self._runner(site).throw(own, error, handled)
                 except BaseException as left:
                     error = without_ours(left)
                 else:
                     assert outcome is not None
                     return (*waiting, outcome), (*outer, *own[: site.first_local], *state)
                 sites, values = waiting, outer
-            raise error
         finally:
             del error
 
@@ -208,7 +245,14 @@ def _weak_finish(method: weakref.WeakMethod[Any]) -> FunctionType:
 
 def hide(hook: Hook) -> None:
     """Keep our frames between the user's out of tracebacks."""
-    methods = (Driver.finish, Driver._advance, Driver._throw, Driver._run_function, _run_disabled)
+    methods = (
+        Driver.finish,
+        Driver._run_piece,
+        Driver._advance,
+        Driver._throw,
+        Driver._run_function,
+        _run_disabled,
+    )
     for code in (*(method.__code__ for method in methods), *hidden_codes(), *place_codes()):
         hook.mark_hidden(code)
         skip_code(code)  # torch.compile may be what calls us

@@ -1,0 +1,127 @@
+"""Recursion, deep and with breaks: as deep as eager Python goes, at a cost that does not explode."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import dynacap
+from dynacap.testing import program
+
+X = torch.ones(2)
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    yield
+    dynacap.reset()
+
+
+def fold(n: int, x: Tensor) -> Tensor:
+    if n == 0:
+        print("bottom")
+        return x
+    return fold(n - 1, x) + 1
+
+
+def chatty(n: int, x: Tensor) -> Tensor:
+    if n == 0:
+        return x
+    print(n)
+    return chatty(n - 1, x * 0.5) + 1
+
+
+def failing(n: int, x: Tensor) -> Tensor:
+    print(n)
+    if n == 0:
+        raise LookupError("bottom")
+    return failing(n - 1, x + 1) * 2
+
+
+@program((300, X), breaks=None)
+def test_break_at_the_bottom(n: int, x: Tensor) -> Tensor:
+    return fold(n, x)
+
+
+@program((80, X), breaks=None)
+def test_break_at_each_level(n: int, x: Tensor) -> Tensor:
+    return chatty(n, x)
+
+
+@program((60, X), breaks=None)
+def test_exception_through_all_levels(n: int, x: Tensor) -> Any:
+    try:
+        return failing(n, x)
+    except LookupError as error:
+        return x + 1, str(error)
+
+
+@program((60, X), breaks=None)
+def test_handler_in_the_midst_of_the_levels(n: int, x: Tensor) -> Any:
+    def level(n: int, x: Tensor) -> Any:
+        if n != 50:
+            print(n)
+            if n == 0:
+                raise LookupError(str(x.shape))
+            return level(n - 1, x) + 1
+        try:
+            return level(n - 1, x)
+        except LookupError as error:
+            print("caught", error)
+            return x * 3
+
+    return level(n, x)
+
+
+@program((45, X), breaks=None)
+def test_levels_below_a_handler(n: int, x: Tensor) -> Any:
+    def level(n: int, x: Tensor) -> Tensor:
+        print(n, type(sys.exc_info()[1]).__name__)
+        if n == 0:
+            raise  # noqa: PLE0704, what the outermost frame handles
+        return level(n - 1, x) + 1
+
+    try:
+        try:
+            raise KeyError("outer")
+        except KeyError:
+            return level(n, x)
+    except KeyError as error:
+        return x - 1, str(error)
+
+
+@pytest.mark.parametrize("depth", [50, 900])
+def test_through_the_compiled_name(depth: int) -> None:
+    def through(n: int, x: Tensor) -> Tensor:
+        return x if n <= 0 else compiled(n - 1, x) + 1
+
+    compiled: Any = dynacap.compile(through)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 3000))  # pytest has used up some of it
+    try:
+        assert torch.equal(compiled(depth, X), X + depth)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_endless_recursion_is_the_programs_own_error() -> None:
+    def forever(x: Tensor) -> Any:
+        return forever(x + 1)
+
+    compiled = dynacap.compile(forever)
+    for _ in range(2):
+        with pytest.raises(RecursionError):
+            compiled(X)
+    assert torch.equal(dynacap.compile(lambda x: x + 1)(X), X + 1)
+
+
+def test_frames_of_many_levels_are_captured_once() -> None:
+    compiled = dynacap.compile(chatty)
+    with dynacap.config.patch(recompile_limit=100, accumulated_recompile_limit=1000):
+        compiled(150, X)
+        first = dynacap.counters()["frames"]
+        compiled(150, X)
+    assert dynacap.counters()["frames"] == first
