@@ -1,11 +1,12 @@
 """The hooks that are present, one after the other."""
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from dynacap import log
+from dynacap import hook as hooks, log
 from dynacap.hook import Hook, choose_hook, protocol
 from dynacap.hook.functions import SEARCH_AFTER
 
@@ -40,7 +41,9 @@ def hook(request: pytest.FixtureRequest) -> Iterator[Hook]:
     yield chosen
     assert not chosen.is_active(), "the test left the hook active"
     chosen.reset()
-    chosen.set_suspend_type(None)
+    # Other tests of this process may run compiled code, whose suspensions must be known again.
+    api = sys.modules.get("dynacap.suspend")
+    hooks.set_suspend_type(None if api is None else api.Suspend)
     log.forget_warnings()
 
 
