@@ -171,3 +171,8 @@ def _exc_info(t: Tracer, /) -> Value:
     if handled is None:
         return _nothing_handled(t)
     return TupleValue([t.class_value(handled.cls), handled, TracebackValue(handled)])
+
+
+@handles(sys.exception)
+def _exception(t: Tracer, /) -> Value:
+    return t.handled or NONE
