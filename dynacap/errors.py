@@ -61,7 +61,7 @@ class GraphBreak(DynacapError):
         self.stack = stack
 
     def bare(self) -> "GraphBreak":
-        """The same, without the frames of ours from which it came, which hold the user's objects."""
+        """The same, without the frames of ours that it came from: they hold the user's objects."""
         return GraphBreak(self.reason, self.detail, self.hint, self.stack)
 
     def __str__(self) -> str:

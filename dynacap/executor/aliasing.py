@@ -50,7 +50,7 @@ def _kind(value: Value) -> Any:
 def _guard_overlap(m: Machine) -> None:
     if not any(mutates(node) for node in m.tensors.graph.nodes):
         return
-    inputs = [value for value in m.tensors.inputs if _is_outside_tensor(value)]
+    inputs: list[Any] = [value for value in m.tensors.inputs if _is_outside_tensor(value)]
     if len(inputs) < 2:
         return
     pattern = overlap_pattern([value.real for value in inputs])
