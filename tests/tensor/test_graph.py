@@ -170,7 +170,6 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "equal": (lambda x: torch.equal(x, x), "data-dependent-value"),
     "numpy": (lambda x: x.numpy(), "numpy-interop"),
     "memory": (lambda x: x.data_ptr(), "tensor-storage"),
-    "hash": (lambda x: x.__hash__(), "tensor-storage"),
     "view": (lambda x: x._is_view(), "tensor-storage"),
     "hook": (lambda x: (x * 2).register_hook(print), "tensor-hook"),
     "text": (lambda x: repr(x), "tensor-print"),

@@ -109,11 +109,11 @@ _refuse(
     " set_deterministic_debug_mode set_float32_matmul_precision set_num_threads"
     " set_num_interop_threads set_flush_denormal set_warn_always set_printoptions",
 )
-_refuse(TRANSFORM, torch, "vmap cond while_loop")
+_refuse(TRANSFORM, torch, "cond while_loop")
 _refuse(
     TRANSFORM,
     torch.func,
-    "grad grad_and_value vmap vjp jvp jacrev jacfwd hessian functionalize functional_call",
+    "grad grad_and_value vjp jvp jacrev jacfwd hessian functionalize functional_call",
 )
 
 

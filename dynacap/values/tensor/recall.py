@@ -206,6 +206,7 @@ def _state() -> Hashable:
     return (
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
+        torch._C._functorch.maybe_current_level(),
         torch.get_default_dtype(),
         torch._C._len_torch_function_stack() and torch.get_default_device(),
         tuple((torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")),

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch._functorch import predispatch
 from torch._library import custom_ops
 
 _OPERATOR_TYPES: tuple[type, ...] = (
@@ -75,6 +76,7 @@ def _python_operations() -> Iterator[Any]:
         made_here = value.__module__ == F.__name__
         if made_here or value.__qualname__.startswith("boolean_dispatch.<locals>"):
             yield value
+    yield from (predispatch._add_batch_dim, predispatch._remove_batch_dim)
     yield from (torch.unravel_index, torch.pca_lowrank, torch.svd_lowrank, torch.lobpcg)
 
 

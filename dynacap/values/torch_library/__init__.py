@@ -9,6 +9,7 @@ from dynacap.values.torch_library import (
     refused,
     state,
     training,
+    vmap,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "refused",
     "state",
     "training",
+    "vmap",
 ]

@@ -24,7 +24,8 @@ Setter = Callable[..., Any]
 
 
 _AUTOCAST_DEVICES = ("cpu", "cuda")
-State = tuple[bool, bool, tuple[tuple[bool, torch.dtype], ...]]
+State = tuple[bool, bool, tuple[tuple[bool, torch.dtype], ...], int]
+_functorch: Any = torch._C._functorch
 
 
 def current_state() -> State:
@@ -33,17 +34,31 @@ def current_state() -> State:
         (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
         for device in _AUTOCAST_DEVICES
     )
-    return torch.is_grad_enabled(), torch.is_autocast_cache_enabled(), casts
+    cached = torch.is_autocast_cache_enabled()
+    return torch.is_grad_enabled(), cached, casts, transform_depth()
 
 
 def restore_state(state: State) -> None:
     """Put the state back after a graph raised half-way."""
-    grad, cache, casts = state
+    grad, cache, casts, depth = state
+    leave_transforms(depth)
     torch._C._set_grad_enabled(grad)
     torch.set_autocast_cache_enabled(cache)
     for device, (enabled, dtype) in zip(_AUTOCAST_DEVICES, casts, strict=True):
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
+
+
+def transform_depth() -> int:
+    """How many transforms of torch.func are active."""
+    level: int = _functorch.maybe_current_level() or 0
+    return level
+
+
+def leave_transforms(depth: int) -> None:
+    """Leave the transforms above that depth, which something raised out of."""
+    while transform_depth() > depth:
+        _functorch.pop_dynamic_layer_stack()
 
 
 def _sets(setter: Setter, current: Callable[..., Any], *, per_device: bool = False) -> None:
