@@ -40,7 +40,6 @@ class Region:
     reason: GraphBreak | None = None
     sites: tuple[Site, ...] = ()
     values: tuple[Value, ...] = ()
-    attempts: int = 1
 
 
 class Attempts:
@@ -69,22 +68,12 @@ class Attempts:
         if self.code.co_flags & GENERATOR_FLAGS:
             raise SkipFrame("generator", "the body of a generator or coroutine function")
         stop_at, reason = -1, None
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            tensors = TensorFamily()
-            self.release()
-            machine = self._machine = Machine(tensors, stop_at)
-            self.guards = machine.guards
-            machine.guards.add(ProcessState.current())
-            refusal = tensors.refusal()
-            if refusal is not None:
-                raise SkipFrame("torch-mode", refusal)
+        for _ in range(MAX_ATTEMPTS):
+            machine = self._new_machine(stop_at)
             try:
-                result = self._run(machine)
-                return Region(machine, result, attempts=attempt)
+                return Region(machine, self._run(machine))
             except StopHere:
-                where, values = leave(machine)
-                check_sites(where)
-                return Region(machine, None, reason, where, tuple(values), attempt)
+                return self._stopped(machine, reason)
             except GraphBreak as found:
                 stop_at, reason = machine.steps - 1, found.bare()
             except UserRaise as raised:
@@ -92,6 +81,33 @@ class Attempts:
             if stop_at < 0:
                 break
         raise reason if reason is not None else GraphBreak("capture", "capture did not settle")
+
+    def earlier(self, steps: int, reason: GraphBreak) -> Region | None:
+        """The region that ends after fewer steps, for a reason that showed later; None if none."""
+        machine = self._new_machine(steps)
+        try:
+            self._run(machine)
+        except StopHere:
+            return self._stopped(machine, reason)
+        except (GraphBreak, UserRaise):
+            pass
+        return None
+
+    def _new_machine(self, stop_at: int) -> Machine:
+        tensors = TensorFamily()
+        self.release()
+        machine = self._machine = Machine(tensors, stop_at)
+        self.guards = machine.guards
+        machine.guards.add(ProcessState.current())
+        refusal = tensors.refusal()
+        if refusal is not None:
+            raise SkipFrame("torch-mode", refusal)
+        return machine
+
+    def _stopped(self, machine: Machine, reason: GraphBreak | None) -> Region:
+        where, values = leave(machine)
+        check_sites(where)
+        return Region(machine, None, reason, where, tuple(values))
 
     def _run(self, machine: Machine) -> Value:
         machine.tensors.enter_capture()

@@ -48,15 +48,30 @@ def count_ops(graph: GraphModule) -> int:
     return sum(node.op.startswith("call_") for node in graph.graph.nodes)
 
 
+@dataclass
+class Draft:
+    """What a region does besides its graph, as text; making it shows whether that can be said."""
+
+    region: Region
+    emitter: Emitter
+    result: str
+
+
+def draft_entry(region: Region, backend: Backend) -> Draft:
+    """Write the effects and the result of a region; GraphBreak for what no code can make again."""
+    guard_aliasing(region.machine, functional_backend=backend not in (eager, interpreter))
+    emitter = Emitter(region.machine)
+    replay(emitter, region.machine.touched)
+    # After the effects: iterators start on what is there now.
+    return Draft(region, emitter, _result(emitter, region))
+
+
 def build_entry(
-    region: Region, backend: Backend, sites: tuple[Site, ...] | None, flat_sources: list[Source]
+    draft: Draft, backend: Backend, sites: tuple[Site, ...] | None, flat_sources: list[Source]
 ) -> Built:
     """Generate the function of a region and compile its graph."""
-    machine = region.machine
-    guard_aliasing(machine, functional_backend=backend not in (eager, interpreter))
-    emitter = Emitter(machine)
-    replay(emitter, machine.touched)
-    result = _result(emitter, region)  # after the effects: iterators start on what is there now
+    emitter, result = draft.emitter, draft.result
+    machine = draft.region.machine
     graph, inputs = _finish_graph(machine, list(emitter.outputs))
     if graph is None:
         code = generate_entry(emitter, result, None)

@@ -178,7 +178,8 @@ class Driver:
         first = [flat[0]]
 
         def offer(function: FunctionType) -> Any:
-            if first and first.pop() is function:
+            if first and first[0] is function:
+                first.clear()
                 return None
             return self._offer(function)
 

@@ -17,11 +17,12 @@ from types import CodeType
 from typing import Any
 
 from dynacap import totals
+from dynacap.backends.registry import Backend
 from dynacap.cache import Capture, Session
 from dynacap.capture import RAISED, Attempts, Region
 from dynacap.codegen.runtime import call_flat
 from dynacap.config import config
-from dynacap.convert import Built, build_entry
+from dynacap.convert import Built, Draft, build_entry, draft_entry
 from dynacap.errors import (
     BackendCompilerFailed,
     DynacapError,
@@ -33,6 +34,7 @@ from dynacap.errors import (
     Unsupported,
     UnsupportedPython,
     UserError,
+    UserFrame,
 )
 from dynacap.executor.chain import Site
 from dynacap.guards import Checker, EntryTable, GuardSet, make_checker, make_table
@@ -49,6 +51,7 @@ from dynacap.suspend import Suspend
 from dynacap.torch_compile import set_eval_frame
 
 PLAIN_LIMIT = 4  # entries without any graph, after which a place is plain for good
+MAX_HALVINGS = 8  # in the search for where a region ends that cannot be made again
 FAILURE_LIMIT = 2  # captures that left no entry at all
 NO_OPERATIONS = "no tensor operations"
 _MORE_THAN_POSITIONAL = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -135,13 +138,14 @@ class Place:
         attempts = Attempts(self.sites, self.code, flat)
         try:
             region = attempts.capture()
-            return self._store_region(session, region, flat, started)
+            draft = _draft(attempts, region, session)
+            return self._store_region(session, draft, flat, started)
         except _FOR_THE_USER:
             raise
         except (GraphBreak, SkipFrame, UnsupportedPython, ResumeError) as refusal:
             if session.options.fullgraph:
-                raise _under_fullgraph(refusal) from None
-            self._store_skip(session, attempts.guards, refusal, flat, started)
+                raise self._under_fullgraph(refusal) from None
+            return self._store_skip(session, attempts.guards, refusal, flat, started)
         except RecursionError:
             pass  # the user's calls are deep, and capture needs some room of its own
         except Exception as error:
@@ -149,27 +153,22 @@ class Place:
             if config.raise_internal_errors:
                 raise
             internal = SkipFrame("internal-error", f"{type(error).__name__}: {error}")
-            self._store_skip(session, attempts.guards, internal, flat, started)
+            return self._store_skip(session, attempts.guards, internal, flat, started)
         finally:
             attempts.release()
         return None
 
     def _store_region(
-        self, session: Session, region: Region, flat: Flat, started: float
-    ) -> tuple[Callable[..., Any], Flat] | None:
-        options, reason = session.options, region.reason
-        if reason is not None and reason.reason == RAISED:
-            reason = None  # the program raises: not a break of the graph
-        if options.fullgraph and reason is not None:
-            raise Unsupported.from_break(reason)
-        region.sites = tuple(session.site(site.code, site.point) for site in region.sites)
+        self, session: Session, draft: Draft, flat: Flat, started: float
+    ) -> tuple[Callable[..., Any], Flat]:
+        region, reason = draft.region, _true_reason(draft.region)
         sources: list[Source] = [Local(index, f"arg{index}") for index in range(len(flat))]
-        built = build_entry(region, options.backend, self.sites, sources)
+        built = build_entry(draft, session.options.backend, self.sites, sources)
         skipped = None
         if built.graph is None and region.result is not None:
             skipped = NO_OPERATIONS
             built = Built(self.plain_entry, tuple(sources), built.code, None)
-        values = self._add(make_checker(region.machine.guards, built.slots), built, flat)
+        values = self._add(make_checker(region.machine.guards, built.slots), built.fn, flat)
         log_break(reason)
         log_guards(self.name, region.machine.guards)
         self._record(session, built, region.machine.guards, reason, started, skipped)
@@ -182,24 +181,37 @@ class Place:
         refusal: DynacapError,
         flat: Flat,
         started: float,
-    ) -> None:
+    ) -> tuple[Callable[..., Any], Flat]:
         """What cannot be captured runs as plain Python whenever these guards hold."""
         why = str(refusal)
+        fn = self.plain_entry
+        if self.sites is None and isinstance(refusal, GraphBreak):
+            fn = functools.partial(_suspend_plain, None)  # what it calls may be captured
         try:
-            checker = make_checker(guards, tuple(Local(i, f"arg{i}") for i in range(len(flat))))
-            self._add(checker, None, flat)
+            slots = tuple(Local(index, f"arg{index}") for index in range(len(flat)))
+            self._add(make_checker(guards, slots), fn, flat)
         except Exception:
             self.failures += 1
         self._record(session, None, guards, None, started, why)
         log_break(refusal, f"{self.name} runs as plain Python: {why}")
+        return fn, flat
 
-    def _add(self, checker: Checker, built: Built | None, flat: Flat) -> Flat:
+    def _add(self, checker: Checker, fn: Callable[..., Any], flat: Flat) -> Flat:
         """Add an entry, for the next time; SkipFrame if its guards do not even hold now."""
         values = checker.check(flat)
         if values is None:
             raise SkipFrame("guards-do-not-hold", f"right after capture: {checker.explain(flat)}")
-        self.table.add(checker, self.plain_entry if built is None else built.fn)
+        self.table.add(checker, fn)
         return values
+
+    def _under_fullgraph(self, refusal: DynacapError) -> Unsupported:
+        frame = UserFrame(self.code.co_filename, self.code.co_firstlineno, self.code.co_name)
+        if isinstance(refusal, GraphBreak):
+            stack = refusal.stack or (frame,)
+            return Unsupported(refusal.reason, refusal.detail, refusal.hint, stack)
+        if isinstance(refusal, SkipFrame):
+            return Unsupported(refusal.reason, refusal.detail, stack=(frame,))
+        return Unsupported("capture", str(refusal), stack=(frame,))
 
     def _record(
         self,
@@ -252,12 +264,49 @@ class Place:
         self.recompiles.log(self.name, text)
 
 
-def _under_fullgraph(refusal: DynacapError) -> Unsupported:
-    if isinstance(refusal, GraphBreak):
-        return Unsupported.from_break(refusal)
-    if isinstance(refusal, SkipFrame):
-        return Unsupported(refusal.reason, refusal.detail)
-    return Unsupported("capture", str(refusal))
+def _true_reason(region: Region) -> GraphBreak | None:
+    """Why the graph breaks; that the program raises is no break."""
+    reason = region.reason
+    return None if reason is not None and reason.reason == RAISED else reason
+
+
+def _draft(attempts: Attempts, region: Region, session: Session) -> Draft:
+    """The draft of the region, or of as much of it as can be made again by code."""
+    options, reason = session.options, _true_reason(region)
+    if options.fullgraph and reason is not None:
+        raise Unsupported.from_break(reason)
+    _intern_sites(region, session)
+    try:
+        return draft_entry(region, options.backend)
+    except GraphBreak as error:
+        if options.fullgraph:
+            raise
+        why = error.bare()
+    good, bad = 0, region.machine.steps
+    for _ in range(MAX_HALVINGS):
+        middle = (good + bad) // 2
+        if middle == good:
+            break
+        can_stop = _can_stop(attempts, middle, why, options.backend)
+        good, bad = (middle, bad) if can_stop else (good, middle)
+    found = attempts.earlier(good, why) if good else None
+    if found is None:
+        raise why
+    _intern_sites(found, session)
+    return draft_entry(found, options.backend)
+
+
+def _can_stop(attempts: Attempts, steps: int, why: GraphBreak, backend: Backend) -> bool:
+    region = attempts.earlier(steps, why)
+    try:
+        return region is not None and draft_entry(region, backend) is not None
+    except GraphBreak:
+        return False
+
+
+def _intern_sites(region: Region, session: Session) -> None:
+    """Let the region name the sites that the session knows."""
+    region.sites = tuple(session.site(site.code, site.point) for site in region.sites)
 
 
 def _weak_miss(place: weakref.ref[Place], sites: tuple[Site, ...] | None) -> Callable[..., Any]:
@@ -281,7 +330,7 @@ def _plain_entry(sites: tuple[Site, ...] | None, code: CodeType) -> Callable[...
     return operator.call  # no frame of ours between, which would count in deep recursion
 
 
-def _suspend_plain(sites: tuple[Site, ...], *flat: Any) -> Suspend:
+def _suspend_plain(sites: tuple[Site, ...] | None, *flat: Any) -> Suspend:
     return Suspend(sites, flat, plain=True)
 
 

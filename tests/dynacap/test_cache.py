@@ -11,9 +11,13 @@ from torch import Tensor
 
 import dynacap
 from dynacap import log
+from dynacap.capture import Attempts
+from dynacap.codegen import Emitter, emit
+from dynacap.errors import GraphBreak
 from dynacap.executor import Machine
 from dynacap.fxlite import GraphModule
 from dynacap.guards.process_state import ProcessState
+from dynacap.values.container import SetValue
 
 X = torch.arange(3.0)
 Backend = Callable[[GraphModule, Any], Any]
@@ -342,3 +346,54 @@ def test_reset_while_others_run(capsys: pytest.CaptureFixture[str]) -> None:
         return all(torch.equal(compiled(X), (X + 1) * 2) for _ in range(15))
 
     assert all(in_threads(4, work))
+
+
+def refuse_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no set be made by generated code."""
+
+    def rule(e: Emitter, value: SetValue) -> str:
+        return e.machine.graph_break("cannot-rebuild", "a set")  # type: ignore[no-any-return]
+
+    monkeypatch.setitem(emit._RULES, SetValue, rule)
+
+
+def test_region_ends_before_what_cannot_be_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_sets(monkeypatch)
+    backend = Counting()
+
+    def function(x: Tensor, n: int) -> Any:
+        y = x * 2 + 1
+        held = {n, 7}
+        print("between")
+        return y * len(held), held
+
+    compiled = dynacap.compile(function, backend=backend)
+    for _ in range(2):
+        result, held = compiled(X, 3)
+        assert torch.equal(result, (X * 2 + 1) * 2)
+        assert held == {3, 7}
+    assert len(backend.graphs) == 2
+    assert any("cannot-rebuild" in reason for reason in dynacap.counters()["reasons"])
+
+
+def test_callees_of_what_cannot_be_captured_are_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Counting()
+
+    def callee(x: Tensor) -> Tensor:
+        return x * 2
+
+    def function(x: Tensor) -> Tensor:
+        return callee(x) + 1
+
+    original = Attempts.capture
+
+    def capture(self: Attempts) -> Any:
+        if self.code is function.__code__:
+            raise GraphBreak("cannot-rebuild", "on purpose")
+        return original(self)
+
+    monkeypatch.setattr(Attempts, "capture", capture)
+    compiled = dynacap.compile(function, backend=backend)
+    for _ in range(3):
+        assert torch.equal(compiled(X), X * 2 + 1)
+    assert len(backend.graphs) == 1

@@ -1,4 +1,4 @@
-"""Recursion, deep and with breaks: as deep as eager Python goes, at a cost that does not explode."""
+"""Recursion, deep and with breaks: as deep as eager Python goes, and at a bearable cost."""
 
 import sys
 from collections.abc import Iterator
