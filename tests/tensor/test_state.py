@@ -184,7 +184,6 @@ def test_capture_leaves_torchs_state_alone() -> None:
 
 
 SETTERS = {
-    "default dtype": lambda: torch.set_default_dtype(torch.float32),
     "seed": lambda: torch.manual_seed(3),
     "threads": lambda: torch.set_num_threads(torch.get_num_threads()),
     "deterministic": lambda: torch.use_deterministic_algorithms(False),
@@ -200,6 +199,15 @@ def test_process_settings_break(setter: Any) -> None:
 
     outcome = check_same(f, (X,))
     assert outcome.counters["breaks"] > 0
+
+
+@program((X,))
+def test_default_dtype(x: Tensor) -> Any:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    made, asked = torch.zeros(2), torch.get_default_dtype()
+    torch.set_default_dtype(before)
+    return made, asked, torch.zeros(2), torch.tensor(1.5), x + made[0]
 
 
 def test_answers_while_capturing() -> None:

@@ -105,7 +105,7 @@ _refuse(
 _refuse(
     GLOBAL_STATE,
     torch,
-    "set_default_dtype set_default_device set_default_tensor_type use_deterministic_algorithms"
+    "set_default_device set_default_tensor_type use_deterministic_algorithms"
     " set_deterministic_debug_mode set_float32_matmul_precision set_num_threads"
     " set_num_interop_threads set_flush_denormal set_warn_always set_printoptions",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import operator
 import re
 from collections import deque
@@ -60,6 +61,7 @@ class TensorFamily:
         self._unchecked: deque[Node] = deque()  # nodes not yet asked whether they change something
         self._change: Node | None = None  # the first that does
         self._caught = False  # something in the graph may raise inside a ``try``
+        self._collected = True  # whether Python's collector was on
         self.state_nodes = 0  # nodes that set grad mode and the like
         self.contexts: dict[int, Any] = {}  # real guard objects, by the id of their value
         self.open_contexts: list[Any] = []
@@ -69,6 +71,10 @@ class TensorFamily:
         """Called before the first instruction is traced."""
         for prepare in AT_START:
             prepare()
+        # Capture makes many small objects and keeps them all: looking for cycles among them and
+        # all that is loaded takes longer than capture itself.
+        self._collected = gc.isenabled()
+        gc.disable()
         self.world.hide()
 
     def refusal(self) -> str | None:
@@ -88,6 +94,8 @@ class TensorFamily:
         while self._undo:
             self._undo.pop()()
         self.world.show()
+        if self._collected:
+            gc.enable()
 
     def when_capture_ends(self, undo: Callable[[], object]) -> None:
         """Note how to undo a change of torch's state that the traced program made."""

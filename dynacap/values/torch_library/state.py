@@ -24,7 +24,7 @@ Setter = Callable[..., Any]
 
 
 _AUTOCAST_DEVICES = ("cpu", "cuda")
-State = tuple[bool, bool, tuple[tuple[bool, torch.dtype], ...], int]
+State = tuple[bool, bool, torch.dtype, tuple[tuple[bool, torch.dtype], ...], int]
 _functorch: Any = torch._C._functorch
 
 
@@ -35,15 +35,16 @@ def current_state() -> State:
         for device in _AUTOCAST_DEVICES
     )
     cached = torch.is_autocast_cache_enabled()
-    return torch.is_grad_enabled(), cached, casts, transform_depth()
+    return torch.is_grad_enabled(), cached, torch.get_default_dtype(), casts, transform_depth()
 
 
 def restore_state(state: State) -> None:
     """Put the state back after a graph raised half-way."""
-    grad, cache, casts, depth = state
+    grad, cache, dtype, casts, depth = state
     leave_transforms(depth)
     torch._C._set_grad_enabled(grad)
     torch.set_autocast_cache_enabled(cache)
+    torch.set_default_dtype(dtype)
     for device, (enabled, dtype) in zip(_AUTOCAST_DEVICES, casts, strict=True):
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
@@ -95,6 +96,7 @@ _sets(torch._C._set_grad_enabled, torch.is_grad_enabled)
 _sets(torch.set_autocast_enabled, torch.is_autocast_enabled, per_device=True)
 _sets(torch.set_autocast_dtype, torch.get_autocast_dtype, per_device=True)
 _sets(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
+_sets(torch._C._set_default_dtype, torch.get_default_dtype)
 _sets(torch.set_anomaly_enabled, torch.is_anomaly_enabled)
 
 
