@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # what __getattr__ below loads, for type checkers and editors
         forbid_in_graph,
         graph_break,
         is_compiling,
+        mark_dynamic,
+        mark_static,
+        maybe_mark_dynamic,
         reset,
     )
     from dynacap.backends import list_backends, register_backend
@@ -59,6 +62,9 @@ __all__ = [
     "graph_break",
     "is_compiling",
     "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
     "register_backend",
     "reset",
 ]

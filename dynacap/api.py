@@ -239,4 +239,33 @@ def assume_constant_result(fn: Any) -> Any:
     return _marking("assume_constant_result", fn, Mark("constant"))
 
 
+Dims = int | list[int] | tuple[int, ...] | None
+
+
+def mark_dynamic(
+    t: torch.Tensor, index: Dims, *, min: int | None = None, max: int | None = None
+) -> None:
+    """Reserved: that sizes of ``t`` will change.  It is accepted and changes nothing yet."""
+    _check_dims("mark_dynamic", t, index)
+
+
+def maybe_mark_dynamic(t: torch.Tensor, index: Dims) -> None:
+    """Reserved: that sizes of ``t`` may change.  It is accepted and changes nothing yet."""
+    _check_dims("maybe_mark_dynamic", t, index)
+
+
+def mark_static(t: Any, index: Dims = None) -> None:
+    """That sizes of ``t`` are constants, as all are by now."""
+    if isinstance(t, torch.Tensor):
+        _check_dims("mark_static", t, index)
+
+
+def _check_dims(name: str, t: object, index: Dims) -> None:
+    if not isinstance(t, torch.Tensor):
+        raise TypeError(f"{name}() got t={t!r} ({type(t).__name__}); it takes a tensor")
+    for dim in index if isinstance(index, (list, tuple)) else (index,):
+        if dim is not None and not -t.dim() <= dim < t.dim():
+            raise IndexError(f"{name}() got index={dim!r} for a tensor of {t.dim()} dimensions")
+
+
 _ = (_library, _polyfills, _torch_library)

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from dynacap import totals
@@ -39,6 +39,7 @@ from dynacap.errors import (
 from dynacap.executor.chain import Site
 from dynacap.guards import Checker, EntryTable, GuardSet, make_checker, make_table
 from dynacap.guards.source import Local, Source
+from dynacap.hook import choose_hook
 from dynacap.opcodes import decode
 from dynacap.recompiles import (
     Recompiles,
@@ -47,6 +48,7 @@ from dynacap.recompiles import (
     log_guards,
     warn_internal,
 )
+from dynacap.recovery import Recovery
 from dynacap.suspend import Suspend
 from dynacap.torch_compile import set_eval_frame
 
@@ -168,6 +170,8 @@ class Place:
         if built.graph is None and region.result is not None:
             skipped = NO_OPERATIONS
             built = Built(self.plain_entry, tuple(sources), built.code, None)
+        if isinstance(built.fn, FunctionType):
+            choose_hook().mark_hidden(built.fn.__code__)
         values = self._add(make_checker(region.machine.guards, built.slots), built.fn, flat)
         log_break(reason)
         log_guards(self.name, region.machine.guards)
@@ -342,5 +346,5 @@ def hidden_codes() -> tuple[CodeType, ...]:
     """The code of ours that stands between the user's frames when a place runs."""
     miss = _weak_miss.__code__.co_consts
     inner = tuple(const for const in miss if isinstance(const, CodeType))
-    methods = (Place.miss, Place._compile_alone, _call, call_flat)
+    methods = (Place.miss, Place._compile_alone, Recovery.__call__, _call, call_flat)
     return (*(method.__code__ for method in methods), *inner)

@@ -314,3 +314,20 @@ def test_generators_and_coroutines_run_as_they_are() -> None:
     with pytest.raises(StopIteration) as done:
         later(X).send(None)
     assert torch.equal(done.value.value, X + 3)
+
+
+def test_marks_of_dimensions() -> None:
+    x = X.reshape(1, 3)
+    dynacap.mark_dynamic(x, 0, min=1)
+    dynacap.maybe_mark_dynamic(x, [0, 1])
+    dynacap.mark_static(x)
+
+    def function(x: Tensor) -> Tensor:
+        dynacap.mark_static(x, -1)
+        return x * 2
+
+    assert torch.equal(dynacap.compile(function, fullgraph=True)(x), x * 2)
+    with pytest.raises(IndexError, match="index=2"):
+        dynacap.mark_dynamic(x, 2)
+    with pytest.raises(TypeError, match="t=3"):
+        ENGINE.mark_dynamic(3, 0)
