@@ -280,6 +280,8 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
     name = e.let("exc", f"{e.helper(runtime.make_exception)}({cls}, {args})")
     e.built(value, name)
     e.fill_attributes(value, name)
+    if value.raised:
+        e.line(f"{e.helper(runtime.give_traceback)}({name}, {value.where!r})")
     if value.cause is not None or value.context is not None or value.suppress:
         cause = e.expr(value.cause) if value.cause is not None else "None"
         context = e.expr(value.context) if value.context is not None else "None"

@@ -41,6 +41,28 @@ def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseExcep
     return made
 
 
+def give_traceback(exc: BaseException, where: tuple[str, int, str] | None) -> None:
+    """A traceback for an exception that was raised while capturing, from the line where it was:
+    ``with`` hands it on, and CPython takes for granted that there is one.
+    """
+    code = _raise.__code__
+    if where is not None:
+        name, line, function = where
+        code = code.replace(
+            co_filename=name, co_firstlineno=line, co_name=function, co_qualname=function
+        )
+    try:
+        types.FunctionType(code, {})(exc)
+    except BaseException:
+        made = exc.__traceback__
+        assert made is not None
+        exc.__traceback__ = made.tb_next
+        exc.__context__ = None
+
+
+def _raise(exc: BaseException) -> None: raise exc  # fmt: skip
+
+
 def link_exception(exc: BaseException, cause: Any, context: Any, suppress: bool) -> None:
     """Set what ``raise ... from ...`` and handling leave on an exception."""
     exc.__cause__ = cause

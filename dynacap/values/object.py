@@ -28,7 +28,7 @@ class ObjectValue(Stored):
 class ExceptionValue(ObjectValue):
     """An exception: its ``args`` and what the raise statement keeps on it."""
 
-    __slots__ = ("args", "cause", "context", "raised", "raised_at", "suppress")
+    __slots__ = ("args", "cause", "context", "raised", "raised_at", "suppress", "where")
 
     def __init__(
         self, type_: type, args: list[Value], real: Any = None, source: Source | None = None
@@ -40,6 +40,7 @@ class ExceptionValue(ObjectValue):
         self.suppress = False
         self.raised = False
         self.raised_at = -1  # the step of the chain at which it was first raised
+        self.where: tuple[str, int, str] | None = None  # file, line and function of that
 
     def describe(self) -> str:
         return f"{self.type_.__name__}({', '.join(map(_describe, self.args))})"

@@ -113,6 +113,10 @@ class Tracer(Protocol):
         """Whether an exception raised now might meet a handler of the program's."""
         ...
 
+    def throw(self, exc: Value) -> NoReturn:
+        """Raise an exception in the traced program, with its context."""
+        ...
+
     def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
         """Stop capture before the current instruction."""
         ...

@@ -27,9 +27,9 @@ _ALL = (dict, OrderedDict, defaultdict)
 _PLAIN_ITER = {id(dict.__iter__), id(OrderedDict.__iter__)}
 
 
-def raise_missing(key: Value) -> NoReturn:
+def raise_missing(t: Tracer, key: Value) -> NoReturn:
     """``KeyError(key)``."""
-    raise_with(KeyError, key)
+    raise_with(t, KeyError, key)
 
 
 @handles(dict.__new__)
@@ -119,13 +119,13 @@ def _getitem(t: Tracer, self: DictValue, key: Value, /) -> Value:
         return found
     if self.cls is not dict and t.lookup(self.cls, "__missing__") is not MISSING:
         return call_special(t, self, "__missing__", [key])
-    raise_missing(key)
+    raise_missing(t, key)
 
 
 @handles(defaultdict.__missing__)
 def _missing(t: Tracer, self: DictValue, key: Value, /) -> Value:
     if self.default is None or is_none(self.default):
-        raise_missing(key)
+        raise_missing(t, key)
     value = t.call(self.default, [])
     set_item(t, self, key, value)
     return value
@@ -144,7 +144,7 @@ def _setitem(t: Tracer, self: DictValue, key: Value, value: Value, /) -> None:
 @handles(*methods("__delitem__", *_ALL))
 def _delitem(t: Tracer, self: DictValue, key: Value, /) -> None:
     if not self.delete(t, t.key_of(key)):
-        raise_missing(key)
+        raise_missing(t, key)
 
 
 @handles(*methods("__contains__", *_ALL))
@@ -205,7 +205,7 @@ def _pop_ordered(t: Tracer, self: DictValue, key: Value, default: Value | None =
         delete_item(t, self, key)
         return found
     if default is None:
-        raise_missing(key)
+        raise_missing(t, key)
     return default
 
 
@@ -217,7 +217,7 @@ def pop_key(t: Tracer, self: DictValue, key: Value, default: Value | None) -> Va
         self.delete(t, host_key)
         return found
     if default is None:
-        raise_missing(key)
+        raise_missing(t, key)
     return default
 
 
@@ -253,7 +253,7 @@ def _move_to_end(t: Tracer, self: DictValue, key: Value, last: Value = Const(Tru
     host_key = t.key_of(key)
     value = self.get(t, host_key)
     if value is None:
-        raise_missing(key)
+        raise_missing(t, key)
     others = [] if last.constant() else [k for k in self.keys(t) if k != host_key]
     _to_end(t, self, host_key)
     for other in others:

@@ -12,7 +12,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value, constant_or
+from dynacap.values.base import MISSING, Const, Known, NotConstant, Value, constant_or
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
 from dynacap.values.data_model.calls import call_special, fold, made
 from dynacap.values.natives import native
@@ -169,9 +169,9 @@ def not_implemented() -> Value:
     return Const(NotImplemented)
 
 
-def raise_with(cls: type[BaseException], *args: Value) -> NoReturn:
+def raise_with(t: Tracer, cls: type[BaseException], *args: Value) -> NoReturn:
     """Raise in the traced program, with values as the exception's arguments."""
-    raise UserRaise(ExceptionValue(cls, list(args)))
+    t.throw(ExceptionValue(cls, list(args)))
 
 
 __all__ = [

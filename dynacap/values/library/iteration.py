@@ -60,7 +60,7 @@ def _next(t: Tracer, iterator: Value) -> Value:
         return t.resume_generator(iterator, Const(None), None)
     if isinstance(iterator, IteratorValue):
         found = iterator.next(t)
-        return raise_with(StopIteration) if found is None else found
+        return raise_with(t, StopIteration) if found is None else found
     raw = t.lookup(iterator.cls, "__next__")
     if raw is MISSING:
         t.raise_error(TypeError, f"{iterator.cls.__name__!r} object is not an iterator")

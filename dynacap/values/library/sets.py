@@ -145,7 +145,7 @@ def _discard(t: Tracer, self: SetValue, item: Value, /) -> None:
 @handles(set.remove)
 def _remove(t: Tracer, self: SetValue, item: Value, /) -> None:
     if not self.discard(_element_key(t, item)):
-        raise_with(KeyError, item)
+        raise_with(t, KeyError, item)
     t.touch(self)
 
 
