@@ -21,6 +21,7 @@ from dynacap.guards.source import Source
 from dynacap.recovery import Recovery, Replay
 from dynacap.suspend import Suspend
 from dynacap.torch_compile import skip_code
+from dynacap.values.tensor.torch_state import current_state, restore_state
 from dynacap.values.tensor.value import TensorValue
 
 _graph_log = log.channel("graph")
@@ -61,6 +62,10 @@ def draft_entry(region: Region, backend: Backend) -> Draft:
     """Write the effects and the result of a region; GraphBreak for what no code can make again."""
     guard_aliasing(region.machine, functional_backend=backend not in (eager, interpreter))
     emitter = Emitter(region.machine)
+    left = region.machine.tensors.end_state
+    if left is not None:
+        # A backend may keep a graph's operations and drop the state in which it leaves torch.
+        emitter.line(f"{emitter.helper(restore_state)}({emitter.constant(left, 'state')})")
     replay(emitter, region.machine.touched)
     # After the effects: iterators start on what is there now.
     return Draft(region, emitter, _result(emitter, region))
@@ -83,7 +88,12 @@ def build_entry(
     compiled, seconds = graph.forward, 0.0
     if computes:
         started = time.perf_counter()
-        compiled = compile_graph(backend, graph, [value.real for value in inputs])
+        before = current_state()
+        try:
+            compiled = compile_graph(backend, graph, [value.real for value in inputs])
+        finally:
+            if sets_state:
+                restore_state(before)  # a backend may run the graph, and not to its end
         seconds = time.perf_counter() - started
     call = _graph_call(emitter, sites, flat_sources, inputs, Recovery(graph, compiled, sets_state))
     code = generate_entry(emitter, result, call)

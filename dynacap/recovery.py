@@ -21,7 +21,7 @@ from dynacap.errors import DynacapError
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.effects import is_random
 from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
-from dynacap.values.torch_library.state import current_state, restore_state
+from dynacap.values.tensor.torch_state import current_state, restore_state
 
 Forward = Callable[..., Any]
 RandomState = tuple[torch.Tensor, list[torch.Tensor]]
@@ -144,19 +144,10 @@ class _State:
 
     def __init__(self) -> None:
         self.inference = torch.is_inference_mode_enabled()
-        self.nesting = _autocast_nesting()
         self.rest = current_state()
 
     def restore(self, error: BaseException) -> None:
         """Leave what the graph entered and, as it raised, did not leave."""
         if torch.is_inference_mode_enabled() != self.inference:
             traceback.clear_frames(error.__traceback__)  # its context ends with the graph's frame
-        for _ in range(_autocast_nesting() - self.nesting):
-            if torch.autocast_decrement_nesting() == 0:
-                torch.clear_autocast_cache()
         restore_state(self.rest)
-
-
-def _autocast_nesting() -> int:
-    torch.autocast_increment_nesting()
-    return torch.autocast_decrement_nesting()

@@ -175,7 +175,7 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "text": (lambda x: repr(x), "tensor-print"),
     "seed": (lambda x: torch.set_rng_state(x), "random-state"),
     "data": (lambda x: setattr(x, "data", x * 2), "tensor-field-write"),
-    "grad_fn": (lambda x: (x.requires_grad_() * 2).grad_fn, "autograd-call"),
+    "grad_fn": (lambda x: (x * torch.ones(2, requires_grad=True)[0]).grad_fn, "autograd-call"),
     "generator": (lambda x: torch.rand(2, generator=torch.default_generator), "random-generator"),
     "mismatch": (lambda x: x @ x, "fake-tensor-error"),
 }

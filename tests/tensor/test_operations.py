@@ -211,8 +211,16 @@ def test_gradient_flags(x: Tensor, y: Tensor) -> Any:
     detached = z.detach()
     flags = [t.requires_grad for t in (x, y, z, detached, z.data, y + 1)]
     leaves = [t.is_leaf for t in (x, y, z, detached, z.data, y + 1)]
-    y.requires_grad_()
-    return flags, leaves, y.requires_grad, (y * 2).requires_grad, z, y.grad, x.grad
+    same = x.requires_grad_() is x, y.requires_grad_(False) is y
+    return flags, leaves, same, (y * 2).requires_grad, z, y.grad, x.grad
+
+
+@program((X.clone(),), breaks=None)
+def test_flag_that_changes(y: Tensor) -> Any:
+    z = y * 2
+    y.requires_grad = True
+    z.requires_grad_()
+    return y.requires_grad, (y * 2).requires_grad, z.is_leaf, z
 
 
 @scenario()

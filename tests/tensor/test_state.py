@@ -132,6 +132,21 @@ def test_graph_that_raises_inside_no_grad() -> Scenario:
     return Scenario(f, [call(X, torch.tensor([0])), call(X, torch.tensor([9]))], after=after)
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, lambda: torch.autocast("cpu", torch.bfloat16)])
+def test_break_inside_with_a_backend_that_keeps_no_state(mode: Any) -> None:
+    def f(x: Tensor) -> Any:
+        with mode():
+            y = x @ x.T
+            dynacap.graph_break()
+            z = x @ x.T
+        return y.dtype, z.dtype, y.requires_grad, z.requires_grad, (x * 2).requires_grad
+
+    assert dynacap.compile(f, backend="aot_eager")(LEAF) == f(LEAF)
+    assert torch.is_grad_enabled()
+    assert torch.autocast_increment_nesting() == 1
+    assert torch.autocast_decrement_nesting() == 0
+
+
 def test_state_alone_is_nothing_for_a_backend() -> None:
     called = []
 
@@ -184,6 +199,7 @@ def test_capture_leaves_torchs_state_alone() -> None:
 
 
 SETTERS = {
+    "default dtype": lambda: torch.set_default_dtype(torch.float32),
     "seed": lambda: torch.manual_seed(3),
     "threads": lambda: torch.set_num_threads(torch.get_num_threads()),
     "deterministic": lambda: torch.use_deterministic_algorithms(False),
@@ -199,15 +215,6 @@ def test_process_settings_break(setter: Any) -> None:
 
     outcome = check_same(f, (X,))
     assert outcome.counters["breaks"] > 0
-
-
-@program((X,))
-def test_default_dtype(x: Tensor) -> Any:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    made, asked = torch.zeros(2), torch.get_default_dtype()
-    torch.set_default_dtype(before)
-    return made, asked, torch.zeros(2), torch.tensor(1.5), x + made[0]
 
 
 def test_answers_while_capturing() -> None:

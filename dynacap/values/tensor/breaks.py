@@ -47,6 +47,7 @@ IO = Refusal("torch-io", "do it outside the compiled function")
 SUBCLASS = Refusal("tensor-subclass", "pass a plain torch.Tensor")
 PRINTING = Refusal("tensor-print", "print outside the compiled function, or print the shape only")
 NUMPY = Refusal("numpy-interop", "convert to NumPy outside the compiled function")
+FLAG = Refusal("tensor-field-write", "set it outside the compiled function")
 GLOBAL_STATE = Refusal("torch-global-state", "set it outside the compiled function")
 TRANSFORM = Refusal("function-transform", "apply it outside the compiled function")
 
@@ -105,7 +106,7 @@ _refuse(
 _refuse(
     GLOBAL_STATE,
     torch,
-    "set_default_device set_default_tensor_type use_deterministic_algorithms"
+    "set_default_dtype set_default_device set_default_tensor_type use_deterministic_algorithms"
     " set_deterministic_debug_mode set_float32_matmul_precision set_num_threads"
     " set_num_interop_threads set_flush_denormal set_warn_always set_printoptions",
 )

@@ -27,6 +27,7 @@ from dynacap.values.tensor.recall import Call, Recall, writes
 from dynacap.values.tensor.results import holds_tensors, static_value, wrap_result
 from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
 from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
+from dynacap.values.tensor.torch_state import State, current_state
 from dynacap.values.tensor.value import TensorValue
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class TensorFamily:
         self._change: Node | None = None  # the first that does
         self._caught = False  # something in the graph may raise inside a ``try``
         self._collected = True  # whether Python's collector was on
+        self._start_state: State | None = None
+        self.end_state: State | None = None  # torch's state where the region ends, if it changed
         self.state_nodes = 0  # nodes that set grad mode and the like
         self.contexts: dict[int, Any] = {}  # real guard objects, by the id of their value
         self.open_contexts: list[Any] = []
@@ -76,6 +79,7 @@ class TensorFamily:
         self._collected = gc.isenabled()
         gc.disable()
         self.world.hide()
+        self._start_state = current_state()
 
     def refusal(self) -> str | None:
         """Why nothing can be captured just now, or None: modes of the user's that see every
@@ -91,6 +95,8 @@ class TensorFamily:
 
     def exit_capture(self) -> None:
         """Called when capture ends, however it ends: torch's state is again what it was."""
+        if self.state_nodes and (state := current_state()) != self._start_state:
+            self.end_state = state
         while self._undo:
             self._undo.pop()()
         self.world.show()
@@ -191,12 +197,24 @@ class TensorFamily:
             breaks.refuse(
                 t, breaks.Refusal("tensor-argument", ""), f"Tensor.{name} is called on {described}"
             )
+        if name == "requires_grad_":
+            return self._set_requires_grad(t, args, kwargs)
+        if name == "detach_" and args[0].real is not None:
+            breaks.refuse(t, breaks.FLAG, "detach_ of an argument")
         if name == "is_inference" and args[0].real is not None:
             breaks.refuse(t, breaks.STORAGE, "whether an argument is an inference tensor is asked")
         special = _SPECIAL_METHODS.get(name)
         if special is not None:
             return special(self, t, args)
         return self.emit(t, "call_method", name, args, kwargs)
+
+    def _set_requires_grad(self, t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A compiled graph gives tensors, not changes of their flags: only no change stays."""
+        wanted = [*args[1:], *kwargs.values()]
+        flag = bool(wanted[0].constant()) if wanted else True
+        if len(wanted) > 1 or flag != args[0].fake.requires_grad:  # type: ignore[attr-defined]
+            breaks.refuse(t, breaks.FLAG, f"requires_grad of a {args[0].describe()} is changed")
+        return args[0]
 
     def emit(
         self,

@@ -23,45 +23,6 @@ if TYPE_CHECKING:
 Setter = Callable[..., Any]
 
 
-_AUTOCAST_DEVICES = ("cpu", "cuda")
-State = tuple[bool, bool, torch.dtype, tuple[tuple[bool, torch.dtype], ...], int]
-_functorch: Any = torch._C._functorch
-
-
-def current_state() -> State:
-    """The state that graphs change, for :func:`restore_state`."""
-    casts = tuple(
-        (torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
-        for device in _AUTOCAST_DEVICES
-    )
-    cached = torch.is_autocast_cache_enabled()
-    return torch.is_grad_enabled(), cached, torch.get_default_dtype(), casts, transform_depth()
-
-
-def restore_state(state: State) -> None:
-    """Put the state back after a graph raised half-way."""
-    grad, cache, dtype, casts, depth = state
-    leave_transforms(depth)
-    torch._C._set_grad_enabled(grad)
-    torch.set_autocast_cache_enabled(cache)
-    torch.set_default_dtype(dtype)
-    for device, (enabled, dtype) in zip(_AUTOCAST_DEVICES, casts, strict=True):
-        torch.set_autocast_enabled(device, enabled)
-        torch.set_autocast_dtype(device, dtype)
-
-
-def transform_depth() -> int:
-    """How many transforms of torch.func are active."""
-    level: int = _functorch.maybe_current_level() or 0
-    return level
-
-
-def leave_transforms(depth: int) -> None:
-    """Leave the transforms above that depth, which something raised out of."""
-    while transform_depth() > depth:
-        _functorch.pop_dynamic_layer_stack()
-
-
 def _sets(setter: Setter, current: Callable[..., Any], *, per_device: bool = False) -> None:
     """A setter whose arguments are constants; ``current`` reads what it sets."""
 
@@ -96,7 +57,6 @@ _sets(torch._C._set_grad_enabled, torch.is_grad_enabled)
 _sets(torch.set_autocast_enabled, torch.is_autocast_enabled, per_device=True)
 _sets(torch.set_autocast_dtype, torch.get_autocast_dtype, per_device=True)
 _sets(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
-_sets(torch._C._set_default_dtype, torch.get_default_dtype)
 _sets(torch.set_anomaly_enabled, torch.is_anomaly_enabled)
 
 

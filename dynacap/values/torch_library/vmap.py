@@ -15,8 +15,8 @@ from dynacap.values.base import Const, Value, constant_or
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.natives import native
 from dynacap.values.tensor import breaks
+from dynacap.values.tensor.torch_state import leave_transforms, transform_depth
 from dynacap.values.tensor.value import TensorValue
-from dynacap.values.torch_library.state import leave_transforms, transform_depth
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
