@@ -106,6 +106,8 @@ class Recovery:
         self._rewind(random)
         outputs = self._whose_fault(error, inputs)
         if outputs is None:
+            if self.state is not None:
+                self.state.restore(error)  # it raised half-way once more
             self._rewind(random)
         return outputs
 

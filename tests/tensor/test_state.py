@@ -147,6 +147,18 @@ def test_break_inside_with_a_backend_that_keeps_no_state(mode: Any) -> None:
     assert torch.autocast_decrement_nesting() == 0
 
 
+def test_error_with_a_backend_that_keeps_no_state() -> None:
+    def f(x: Tensor, at: Tensor) -> Any:
+        with torch.no_grad():
+            return x.clone().add_(1)[at]
+
+    compiled = dynacap.compile(f, backend="aot_eager")
+    compiled(X, torch.tensor([0]))
+    with pytest.raises(IndexError):
+        compiled(X, torch.tensor([9]))
+    assert torch.is_grad_enabled()
+
+
 def test_state_alone_is_nothing_for_a_backend() -> None:
     called = []
 
