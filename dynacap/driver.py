@@ -19,6 +19,8 @@ from dynacap.cache import Session
 from dynacap.codegen.runtime import call_flat
 from dynacap.errors import DynacapError
 from dynacap.executor.chain import Site
+from dynacap.guards.checker import PythonChecker
+from dynacap.guards.table import PythonEntryTable
 from dynacap.hook import CompiledFunction, Hook
 from dynacap.place import Place, hidden_codes as place_codes
 from dynacap.running import Runner, Values, hidden_codes, without_ours
@@ -245,7 +247,9 @@ def _weak_finish(method: weakref.WeakMethod[Any]) -> FunctionType:
 
 
 def hide(hook: Hook) -> None:
-    """Keep our frames between the user's out of tracebacks."""
+    """Keep our frames between the user's out of tracebacks, and from torch.compile, which may be
+    what calls us.
+    """
     methods = (
         Driver.finish,
         Driver._run_piece,
@@ -256,4 +260,6 @@ def hide(hook: Hook) -> None:
     )
     for code in (*(method.__code__ for method in methods), *hidden_codes(), *place_codes()):
         hook.mark_hidden(code)
-        skip_code(code)  # torch.compile may be what calls us
+        skip_code(code)
+    for method in (PythonEntryTable.__call__, PythonChecker.check):
+        skip_code(method.__code__)

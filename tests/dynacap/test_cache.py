@@ -40,6 +40,10 @@ class Counting:
         return gm
 
 
+def doubled(x: Tensor) -> Tensor:
+    return x * 2
+
+
 def scaled(x: Tensor, k: int) -> Tensor:
     return x * k + 1
 
@@ -379,11 +383,8 @@ def test_region_ends_before_what_cannot_be_made_again(monkeypatch: pytest.Monkey
 def test_callees_of_what_cannot_be_captured_are_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Counting()
 
-    def callee(x: Tensor) -> Tensor:
-        return x * 2
-
     def function(x: Tensor) -> Tensor:
-        return callee(x) + 1
+        return doubled(x) + 1
 
     original = Attempts.capture
 
