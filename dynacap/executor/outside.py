@@ -288,9 +288,10 @@ class Outside(State):
         """The mirrors of the globals and builtins that a function reads."""
         owner = function.globals_of
         assert owner.real is not None
+        real: Any = owner.real
         source = owner.source
-        found = self.wrap(owner.real.__globals__, FunctionGlobals(source) if source else None)
-        builtins = self.wrap(owner.real.__builtins__, FunctionBuiltins(source) if source else None)  # type: ignore[attr-defined]
+        found = self.wrap(real.__globals__, FunctionGlobals(source) if source else None)
+        builtins = self.wrap(real.__builtins__, FunctionBuiltins(source) if source else None)
         assert isinstance(found, DictValue) and isinstance(builtins, DictValue)
         return found, builtins
 
