@@ -53,7 +53,7 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     """``left symbol right``; a symbol that ends in ``=`` is the in-place form."""
     inplace = symbol[-1] == "="
     name, plain_op, inplace_op = _BINARY[symbol[:-1] if inplace else symbol]
-    if _folds(left) and _folds(right):
+    if isinstance(left, Const) and isinstance(right, Const):  # a tuple may give itself
         folded = fold(t, plain_op, [left, right], {})
         if folded is not None:
             return folded
@@ -156,12 +156,18 @@ def is_same(t: Tracer, left: Value, right: Value) -> bool:
     """``left is right``; guarded where both came from outside."""
     if left is right:
         return True
+    if _is_empty_tuple(left) and _is_empty_tuple(right):
+        return True  # there is only one
     known_left, known_right = _identity(left), _identity(right)
     if known_left is not MISSING and known_right is not MISSING:
         return known_left is known_right
     if left.source is not None and right.source is not None and left.cls is right.cls:
         t.guard("NotAliased", left.source, right.source)
     return False
+
+
+def _is_empty_tuple(value: Value) -> bool:
+    return type(value) is TupleValue and value.cls is tuple and not value.items
 
 
 def _identity(value: Value) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from dynacap.values.base import Const, Value
+from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.container import ListValue
 from dynacap.values.data_model import advance, iterate
 from dynacap.values.iterator_builtins import elements
@@ -90,7 +90,13 @@ def _take(t: Tracer, self: ListValue, at: int) -> Value:
 
 @handles(deque.remove)
 def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
-    found = find(t, self, item, 0, len(self.items))
+    size = len(self.items)
+    try:
+        found = find(t, self, item, 0, size)
+    except UserRaise:
+        if len(self.items) != size:
+            t.raise_error(IndexError, "deque mutated during remove().")
+        raise
     if found is None:
         t.raise_error(ValueError, f"{item.describe()} is not in deque")
     del self.items[found]

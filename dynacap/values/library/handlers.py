@@ -135,7 +135,10 @@ def slice_of(t: Tracer, key: Value) -> slice | None:
     if key.cls is not slice:
         return None
     parts = key.parts if isinstance(key, SliceValue) else _slice_parts(key)
-    return slice(*(None if _is_none(part) else index_of(t, part) for part in parts))
+    bounds = [None if _is_none(part) else index_of(t, part) for part in parts]
+    if bounds[2] == 0:
+        t.raise_error(ValueError, "slice step cannot be zero")
+    return slice(*bounds)
 
 
 def _slice_parts(key: Value) -> list[Value]:

@@ -10,7 +10,7 @@ from dynacap.values.data_model import advance, compare, iterate, truth
 from dynacap.values.iterator import ReversedListIterator
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, index_of, is_none, slice_of
-from dynacap.values.library.sequences import find, position
+from dynacap.values.library.sequences import find, position, repeated
 from dynacap.values.tracer import Tracer
 
 
@@ -57,7 +57,7 @@ def _iadd(t: Tracer, self: ListValue, iterable: Value, /) -> Value:
 
 @handles(list.__imul__)
 def _imul(t: Tracer, self: ListValue, count: Value, /) -> Value:
-    self.items[:] = self.items * index_of(t, count)
+    self.items[:] = repeated(t, self.items, index_of(t, count))
     t.touch(self)
     return self
 
@@ -165,13 +165,21 @@ def _ranked(t: Tracer, items: list[Value], key: Value) -> list[Any]:
 def _sort(
     t: Tracer, self: ListValue, *, key: Value = Const(None), reverse: Value = Const(False)
 ) -> None:
-    """Where a comparison raises, the list stays half sorted, as CPython's does."""
-    ranked = _ranked(t, [t.force_item(self.items, i) for i in range(len(self.items))], key)
+    """Meanwhile the list is empty; where a comparison raises, it stays half sorted."""
     t.touch(self)
+    order = [t.force_item(self.items, index) for index in range(len(self.items))]
+    self.items.clear()
     try:
-        ranked.sort(reverse=truth(t, reverse))
+        ranked = _ranked(t, order, key)
+        try:
+            ranked.sort(reverse=truth(t, reverse))
+        finally:
+            order = [one.item for one in ranked]
     finally:
-        self.items[:] = [one.item for one in ranked]
+        modified = bool(self.items)
+        self.items[:] = order
+    if modified:
+        t.raise_error(ValueError, "list modified during sort")
 
 
 @handles(sorted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from dynacap.values.base import MISSING, Const, Value, constant_or, is_const
@@ -175,4 +176,7 @@ def _hash(t: Tracer, obj: Value, /) -> Value:
     found = call_special(t, obj, "__hash__", [])
     if isinstance(found, IdentityValue):
         return found
-    return Const(hash(constant_of(t, found, "a hash")))
+    number = int(constant_of(t, found, "a hash"))
+    if not -sys.maxsize - 1 <= number <= sys.maxsize:
+        number = hash(number)
+    return Const(-2 if number == -1 else number)

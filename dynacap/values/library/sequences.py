@@ -60,7 +60,8 @@ def _len(t: Tracer, self: Sequence, /) -> Value:
 def _getitem(t: Tracer, self: Sequence, key: Value, /) -> Value:
     cut = slice_of(t, key)
     if cut is not None:
-        return new_sequence(self.items[cut], self)
+        whole = cut.indices(len(self.items)) == (0, len(self.items), 1)
+        return self if whole and self.cls is tuple else new_sequence(self.items[cut], self)
     kind = "tuple" if isinstance(self, TupleValue) else "list"
     return t.force_item(self.items, position(t, self, key, kind, f"{kind} index out of range"))
 
@@ -72,9 +73,12 @@ def _contains(t: Tracer, self: Sequence, item: Value, /) -> Value:
 
 def find(t: Tracer, self: Sequence, item: Value, start: int, stop: int) -> int | None:
     """The first index at which an element is or equals ``item``."""
-    index = start
+    index, size = start, len(self.items)
     while index < min(stop, len(self.items)):
-        if same_or_equal(t, t.force_item(self.items, index), item):
+        same = same_or_equal(t, t.force_item(self.items, index), item)
+        if len(self.items) != size and issubclass(self.cls, deque):
+            t.raise_error(RuntimeError, "deque mutated during iteration")
+        if same:
             return index
         index += 1
     return None
@@ -105,8 +109,10 @@ def _index(
 @handles(*methods("count", *_ALL))
 def _count(t: Tracer, self: Sequence, item: Value, /) -> Value:
     count = 0
-    for index in range(len(self.items)):
-        count += same_or_equal(t, t.force_item(self.items, index), item)
+    found = find(t, self, item, 0, sys.maxsize)
+    while found is not None:
+        count += 1
+        found = find(t, self, item, found + 1, sys.maxsize)
     return Const(count)
 
 
@@ -150,6 +156,8 @@ def _add(t: Tracer, self: Sequence, other: Value, /) -> Value:
     if not isinstance(other, (ListValue, TupleValue)) or not issubclass(other.cls, kind):
         name, found = kind.__name__, other.cls.__name__
         t.raise_error(TypeError, f'can only concatenate {name} (not "{found}") to {name}')
+    if kind is tuple and self.cls is other.cls is tuple and not (self.items and other.items):
+        return self if self.items else other
     return new_sequence(bounded(self, self.items + other.items), self)
 
 
@@ -165,7 +173,18 @@ def bounded(self: Sequence, items: list[Value]) -> list[Value]:
 def _mul(t: Tracer, self: Sequence, count: Value, /) -> Value:
     if t.lookup(count.cls, "__index__") is MISSING:
         return not_implemented()
-    return new_sequence(bounded(self, self.items * index_of(t, count)), self)
+    times = index_of(t, count)
+    if times == 1 and self.cls is tuple:
+        return self
+    return new_sequence(bounded(self, repeated(t, self.items, times)), self)
+
+
+def repeated(t: Tracer, items: list[Value], times: int) -> list[Value]:
+    """``items * times``; what is too long for memory is an error of the program's."""
+    try:
+        return items * times
+    except (MemoryError, OverflowError) as error:
+        return t.raise_real(error)
 
 
 @handles(list.__iter__)
