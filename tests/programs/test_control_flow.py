@@ -362,7 +362,7 @@ def test_autocast(x: Tensor) -> Any:
     return y, z, x @ x.T
 
 
-@program((X,))
+@program((X,), breaks=None)
 def test_default_dtype_changed_inside(x: Tensor) -> Any:
     torch.set_default_dtype(torch.float64)
     y = torch.ones(2)

@@ -453,7 +453,7 @@ def test_chain_map_and_namedtuple_factory(x: Tensor) -> Any:
     return chained["a"], chained["b"], sorted(chained), pair(x, 1).left, pair._fields
 
 
-@scenario()
+@scenario(breaks=None)
 def test_lru_cache_runs_once() -> Scenario:
     runs: list[int] = []
 

@@ -292,7 +292,7 @@ def test_tensor_attributes(y: Tensor) -> Any:
     )
 
 
-@program((LEAF,))
+@program((LEAF,), breaks=None)
 def test_gradient_related(x: Tensor) -> Any:
     y = x * 2
     return y.detach(), y.clone(), y.requires_grad, x.is_leaf, y.is_leaf, y.detach().requires_grad_()
