@@ -71,7 +71,8 @@ class Driver:
         while True:
             while type(suspend) is Suspend:
                 sites, values, plain = suspend.sites, suspend.values, suspend.plain
-                suspend = None  # the values die when the frames let go of them
+                # The values die when the frames let go of them, whoever still holds the Suspend.
+                suspend.values, suspend = (), None
                 if sites is None:
                     return self._run_function(values)
                 sites, values = self._advance(sites, values, plain, rest)

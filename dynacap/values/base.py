@@ -71,6 +71,9 @@ class Value:
         """A few words for messages."""
         return self.cls.__name__
 
+    def release(self) -> None:
+        """Let go of the real object: capture is over, and values may hold each other."""
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.describe()}>"
 

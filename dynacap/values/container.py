@@ -34,6 +34,9 @@ class Stored(Value):
     def cls(self) -> type:
         return self.type_
 
+    def release(self) -> None:
+        self.real = self.attrs = None
+
 
 class TupleValue(Stored):
     """A tuple or an instance of a subclass (named tuples, torch.Size, torch's return types)."""
@@ -262,6 +265,12 @@ class DictValue(Stored):
         value = self.get(t, key)
         assert value is not None
         return value
+
+    def release(self) -> None:
+        super().release()
+        self.owner = None
+        self.over.clear()
+        self.keyvals.clear()
 
     def clear(self, t: Tracer) -> None:
         """Remove everything."""

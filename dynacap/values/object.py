@@ -42,6 +42,11 @@ class ExceptionValue(ObjectValue):
         self.raised_at = -1  # the step of the chain at which it was first raised
         self.where: tuple[str, int, str] | None = None  # file, line and function of that
 
+    def release(self) -> None:
+        super().release()
+        self.args = []
+        self.cause = self.context = None
+
     def describe(self) -> str:
         return f"{self.type_.__name__}({', '.join(map(_describe, self.args))})"
 
@@ -65,6 +70,10 @@ class CellValue(Value):
     @property
     def cls(self) -> type:
         return CellType
+
+    def release(self) -> None:
+        self.real = None
+        self.content = DELETED
 
 
 class ClassChange(Value):

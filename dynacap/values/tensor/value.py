@@ -51,6 +51,9 @@ class TensorValue(NodeValue):
     def cls(self) -> type:
         return self.type_
 
+    def release(self) -> None:
+        self.real = self.attrs = None
+
     def describe(self) -> str:
         fake = self.fake
         dtype = str(fake.dtype).removeprefix("torch.")
