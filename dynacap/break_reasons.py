@@ -168,7 +168,6 @@ _LANGUAGE = _reasons(
      "name both: super(Class, self)"),
     ("match", "A pattern asks a class for more than capture knows.", "use isinstance"),
     ("function-closure", "The closure of a function from outside is read.", _OUTSIDE),
-    ("exception-field", "A field of an exception from outside is read.", _OUTSIDE),
     ("unset-slot", "A slot is read that is not set.", "set it in __init__"),
     ("empty-cell", "A closure variable is read that is not set.",
      "set the variable before the function is called"),

@@ -267,11 +267,15 @@ def _object(e: Emitter, value: ObjectValue) -> str:
     cls = value.type_
     name = e.let(cls.__name__.lower(), f"{e.helper(runtime.object_new)}({e.constant(cls)})")
     e.built(value, name)
+    _fill_slots(e, value, name)
+    e.fill_attributes(value, name)
+    return name
+
+
+def _fill_slots(e: Emitter, value: ObjectValue, name: str) -> None:
     for slot, held in value.slots.items():
         if isinstance(held, Value):
             e.line(f"object.__setattr__({name}, {slot!r}, {e.expr(held)})")
-    e.fill_attributes(value, name)
-    return name
 
 
 def _exception(e: Emitter, value: ExceptionValue) -> str:
@@ -279,6 +283,7 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
     args = f"({e.exprs(value.args)})"
     name = e.let("exc", f"{e.helper(runtime.make_exception)}({cls}, {args})")
     e.built(value, name)
+    _fill_slots(e, value, name)
     e.fill_attributes(value, name)
     if value.raised:
         e.line(f"{e.helper(runtime.give_traceback)}({name}, {value.where!r})")

@@ -7,6 +7,7 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
+from dynacap.executor.finalizers import death_shows
 from dynacap.executor.frame import Frame, PreviousException
 from dynacap.executor.inline import guard_code
 from dynacap.executor.machine import Machine
@@ -91,6 +92,7 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waitin
         frame.cells[index] = cell
         at += 1
     for local in point.bound:
+        m.finalizers.came_in(flat[at])
         frame.locals[local] = Lazy(flat[at], Local(at, code.co_varnames[local]))
         at += 1
     for position in range(point.depth - waiting):
@@ -152,4 +154,8 @@ def _bound(frame: Frame, index: int, waiting: bool) -> tuple[int, ...]:
     if handler is not None:  # the call may raise
         live = live | live_locals(code, handler.target)
     first = {0} if "__class__" in code.co_freevars else set()
-    return tuple(local for local in held if local in live or local in first)
+    return tuple(
+        local
+        for local in held
+        if local in live or local in first or death_shows(frame.locals[local])
+    )

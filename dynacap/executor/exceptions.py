@@ -20,9 +20,12 @@ def set_context(m: Machine, exc: Value) -> None:
     if not exc.raised:
         exc.raised = True
         exc.raised_at = m.steps
+        exc.where = m.location()
     handled = m.handled
-    if handled is None or handled is exc or exc.real is not None:
+    if handled is None or handled is exc:
         return
+    if exc.real is not None:
+        m.graph_break("exception-write", "an exception from outside gets a context")
     _cut_cycle(handled, exc)
     exc.context = handled
 
@@ -42,8 +45,12 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
     frames = m.frames
     while len(frames) > base:
         frame = frames[-1]
+        if m.finalizers.open:  # the traceback keeps the frame, and what it holds
+            m.finalizers.raised_through.setdefault(raised.exc, []).append(frame)
         handler = frame.code.handlers[frame.index]
         if handler is not None:
+            if isinstance(raised.exc, ExceptionValue):
+                raised.exc.raised = True
             del frame.stack[handler.depth :]
             if handler.lasti:
                 frame.stack.append(Const(frame.instructions[frame.index].lasti // 2))

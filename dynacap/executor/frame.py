@@ -17,15 +17,17 @@ StackItem = Value | Sentinel
 class PreviousException(Value):
     """The exception that was being handled before; PUSH_EXC_INFO leaves it on the stack.
 
-    ``current`` is the one whose handling began there.
+    ``current`` is the one whose handling began there.  ``was_outer``: the one before was not the
+    generator's own but that of who had resumed it.
     """
 
-    __slots__ = ("current", "exc")
+    __slots__ = ("current", "exc", "was_outer")
 
     def __init__(self, exc: Value | None, current: Value) -> None:
         self.source = None
         self.exc = exc
         self.current = current
+        self.was_outer = False
 
     @property
     def cls(self) -> type:

@@ -32,6 +32,7 @@ def make_generator(m: Machine, fn: FunctionValue, frame: Frame) -> Value:
         m.graph_break("async", f"{fn.qualname} is a coroutine function")
     gen = GeneratorValue(fn, frame)
     frame.generator = gen
+    m.finalizers.made(gen, m.depth)
     return gen
 
 
@@ -66,7 +67,8 @@ def _start(m: Machine, gen: GeneratorValue, sent: Value | None, thrown: Value | 
 
 
 def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) -> Value:
-    handled = m.handled
+    outer = gen.outer = m.handled
+    m.handled = gen.handled or outer
     gen.state = "running"
     m.frames.append(frame)
     try:
@@ -79,12 +81,15 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
         _no_stop_iteration(m, raised)
         raise
     finally:
-        m.handled = handled
+        gen.handled = m.handled if m.handled is not outer else None
+        gen.outer = None
+        m.handled = outer
     if frame.instructions[frame.index].op == "RETURN_VALUE":
         gen.state = "done"
         is_none = isinstance(value, Const) and value.value is None
         raise UserRaise(ExceptionValue(StopIteration, [] if is_none else [value]))
     gen.state = "suspended"
+    m.finalizers.suspended(gen)
     return value
 
 

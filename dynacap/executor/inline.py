@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import types
+from typing import NoReturn
 
 from dynacap.executor.frame import Frame
 from dynacap.executor.outside import Outside
@@ -12,6 +14,7 @@ from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.function import FunctionValue
 
 Kwargs = dict[str, Value]
+_STARS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def make_frame(m: Outside, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> Frame:
@@ -30,10 +33,21 @@ def guard_code(m: Outside, fn: FunctionValue) -> None:
         m.guard("IdIs", Attr(fn.source, "__code__"), code)
 
 
+class _Misfit(Exception):
+    """Arguments do not fit the parameters."""
+
+
 def bind_arguments(
     m: Outside, fn: FunctionValue, args: list[Value], kwargs: Kwargs
 ) -> list[Value | None]:
     """The fast locals at entry; a call that does not fit raises TypeError."""
+    try:
+        return _bind(m, fn, args, kwargs)
+    except _Misfit:
+        _raise_misfit(m, fn, args, kwargs)
+
+
+def _bind(m: Outside, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> list[Value | None]:
     code = fn.code
     count, kwonly = code.co_argcount, code.co_kwonlyargcount
     named = code.co_varnames[: count + kwonly]
@@ -41,8 +55,8 @@ def bind_arguments(
     taken = min(len(args), count)
     locals_[:taken] = args[:taken]
     if len(args) > count and not code.co_flags & inspect.CO_VARARGS:
-        _misfit(m, fn, f"takes {count} positional arguments but {len(args)} were given")
-    rest = _bind_keywords(m, fn, named, locals_, kwargs)
+        raise _Misfit
+    rest = _bind_keywords(fn, named, locals_, kwargs)
     _fill_defaults(m, fn, count, locals_)
     if kwonly:
         _fill_keyword_defaults(m, fn, named, count, locals_)
@@ -53,12 +67,11 @@ def bind_arguments(
     if code.co_flags & inspect.CO_VARKEYWORDS:
         locals_[slot] = fresh_dict(m, [(Const(k), v) for k, v in rest.items()])
     elif rest:
-        _misfit(m, fn, f"got an unexpected keyword argument {next(iter(rest))!r}")
+        raise _Misfit
     return locals_
 
 
 def _bind_keywords(
-    m: Outside,
     fn: FunctionValue,
     named: tuple[str, ...],
     locals_: list[Value | None],
@@ -73,7 +86,7 @@ def _bind_keywords(
         if index < positional_only:
             rest[name] = value
         elif locals_[index] is not None:
-            _misfit(m, fn, f"got multiple values for argument {name!r}")
+            raise _Misfit
         else:
             locals_[index] = value
     return rest
@@ -84,15 +97,11 @@ def _fill_defaults(m: Outside, fn: FunctionValue, count: int, locals_: list[Valu
         return
     defaults = positional_defaults(m, fn)
     first = count - len(defaults)
-    missing = []
     for index in range(count):
         if locals_[index] is None:
-            if index >= first:
-                locals_[index] = m.force_item(defaults, index - first)
-            else:
-                missing.append(fn.code.co_varnames[index])
-    if missing:
-        _misfit(m, fn, _missing_text(missing, "positional"))
+            if index < first:
+                raise _Misfit
+            locals_[index] = m.force_item(defaults, index - first)
 
 
 def positional_defaults(m: Outside, fn: FunctionValue) -> list[Value]:
@@ -115,29 +124,42 @@ def keyword_defaults(m: Outside, fn: FunctionValue) -> DictValue | None:
 def _fill_keyword_defaults(
     m: Outside, fn: FunctionValue, named: tuple[str, ...], count: int, locals_: list[Value | None]
 ) -> None:
-    missing = []
     for index in range(count, len(named)):
         if locals_[index] is None:
             defaults = keyword_defaults(m, fn)
             found = defaults.get(m, named[index]) if defaults is not None else None
             if found is None:
-                missing.append(named[index])
+                raise _Misfit
             locals_[index] = found
-    if missing:
-        _misfit(m, fn, _missing_text(missing, "keyword-only"))
 
 
-def _missing_text(names: list[str], kind: str) -> str:
-    shown = [repr(name) for name in names]
-    if len(shown) == 1:
-        text = shown[0]
-    elif len(shown) == 2:
-        text = f"{shown[0]} and {shown[1]}"
-    else:
-        text = ", ".join(shown[:-1]) + f", and {shown[-1]}"
-    plural = "s" if len(shown) > 1 else ""
-    return f"missing {len(shown)} required {kind} argument{plural}: {text}"
+def _raise_misfit(m: Outside, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> NoReturn:
+    """Raise what CPython says of such a call, by making it to a function that does nothing."""
+    code, nothing = fn.code, _nothing.__code__
+    shape = code.replace(
+        co_code=nothing.co_code,
+        co_consts=nothing.co_consts,
+        co_names=(),
+        co_cellvars=(),
+        co_freevars=(),
+        co_exceptiontable=b"",
+        co_linetable=nothing.co_linetable,
+        co_stacksize=nothing.co_stacksize,
+        co_flags=nothing.co_flags & ~_STARS | code.co_flags & _STARS,
+    )
+    like = types.FunctionType(shape, {}, fn.name, (None,) * len(positional_defaults(m, fn)))
+    like.__qualname__ = fn.qualname
+    named = keyword_defaults(m, fn)
+    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    like.__kwdefaults__ = {
+        name: None for name in names if named is not None and named.get(m, name) is not None
+    }
+    try:
+        like(*[None] * len(args), **dict.fromkeys(kwargs))
+    except TypeError as error:
+        m.raise_real(error)
+    raise AssertionError(f"the call of {fn.qualname} fits after all")
 
 
-def _misfit(m: Outside, fn: FunctionValue, text: str) -> None:
-    m.raise_error(TypeError, f"{fn.qualname}() {text}")
+def _nothing() -> None:
+    """What a misfit is tried on."""

@@ -16,6 +16,7 @@ from dynacap import marks
 from dynacap.break_reasons import REASONS
 from dynacap.errors import GraphBreak, UserFrame
 from dynacap.executor.exceptions import inside_try, set_context, unwind
+from dynacap.executor.finalizers import Finalizers, close_dropped, keep_outside
 from dynacap.executor.frame import RETURN, Frame
 from dynacap.executor.generators import is_suspendable, make_generator, resume_generator
 from dynacap.executor.inline import Kwargs, guard_code, make_frame
@@ -51,6 +52,7 @@ class Machine(Outside):
         self.depth = 0  # of nested loops
         self.steps = 0  # instructions executed on the chain
         self.stop_at = stop_at
+        self.finalizers = Finalizers()
         self.max_frames = 1000
 
     # -- where we are ----------------------------------------------------------------------------
@@ -90,6 +92,8 @@ class Machine(Outside):
         Values know the machine and the machine knows them; without this the user's objects would
         live until the garbage collector comes by.
         """
+        for value in self.mirrors.values():
+            value.release()
         self.mirrors.clear()
         self._alive.clear()
         self._touched.clear()
@@ -100,13 +104,17 @@ class Machine(Outside):
     # -- the loops -------------------------------------------------------------------------------
     def run_chain(self) -> Value:
         """Run the chain until its outermost frame returns; UserRaise if the program raises."""
-        frames = self.frames
+        frames, finalizers = self.frames, self.finalizers
         while True:
             frame = frames[-1]
             if self.steps == self.stop_at:
                 raise StopHere
             self.steps += 1
+            if finalizers.outside:
+                keep_outside(self, frame)
             result = self._step(frame, 0)
+            if finalizers.open:
+                close_dropped(self, frame, result)
             if result is not None:
                 return result
 
@@ -120,11 +128,15 @@ class Machine(Outside):
         self.depth += 1
         try:
             while True:
-                result = self._step(frames[-1], base)
+                frame = frames[-1]
+                result = self._step(frame, base)
+                if self.finalizers.open:
+                    close_dropped(self, frame, result)
                 if result is not None:
                     return result
         finally:
             self.depth -= 1
+            self.finalizers.left(self.depth)
             del frames[base:]
 
     def _step(self, frame: Frame, base: int) -> Value | None:

@@ -159,11 +159,17 @@ def list_to_tuple(m: Machine, f: Frame, i: Instruction) -> None:
     f.stack.append(TupleValue(list(made.items)))
 
 
+def _to_unpack(m: Machine, obj: Value) -> list[Value]:
+    methods = ("__iter__", "__getitem__")
+    if all(find_special(m, obj, method) is MISSING for method in methods):
+        m.raise_error(TypeError, f"cannot unpack non-iterable {obj.cls.__name__} object")
+    return unpack(m, obj)
+
+
 @handles("UNPACK_SEQUENCE")
 def unpack_sequence(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop an iterable of exactly n, push its elements, the first on top."""
-    obj = f.pop()
-    items = unpack(m, obj)
+    items = _to_unpack(m, f.pop())
     if len(items) != i.arg:
         few = len(items) < i.arg
         found = f", got {len(items)}" if few else ""
@@ -175,7 +181,7 @@ def unpack_sequence(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("UNPACK_EX")
 def unpack_ex(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop an iterable; push the ones after, the starred list, the ones before on top."""
-    items = unpack(m, f.pop())
+    items = _to_unpack(m, f.pop())
     before, after = i.arg.before, i.arg.after
     if len(items) < before + after:
         m.raise_error(

@@ -55,7 +55,9 @@ def reraise(m: Machine, f: Frame, i: Instruction) -> None:
 def push_exc_info(m: Machine, f: Frame, i: Instruction) -> None:
     """Under the exception on top goes the one handled before; the top is handled now."""
     exc = f.pop()
-    f.stack.append(push_handled(m, exc))
+    previous = push_handled(m, exc)
+    previous.was_outer = f.generator is not None and previous.exc is f.generator.outer
+    f.stack.append(previous)
     f.stack.append(exc)
 
 
@@ -65,6 +67,8 @@ def pop_except(m: Machine, f: Frame, i: Instruction) -> None:
     previous = f.stack.pop()
     assert isinstance(previous, PreviousException)
     m.handled = previous.exc
+    if f.generator is not None and previous.was_outer:
+        m.handled = f.generator.outer  # whoever resumed it last
     # Cleanup code pops a copy; what it copied stays on the stack and is no more than a value.
     left = previous.exc or Const(None)
     f.stack[:] = [left if item is previous else item for item in f.stack]

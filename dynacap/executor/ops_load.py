@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import types
+from typing import NoReturn
 
 from dynacap.executor.frame import Frame
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import DELETED, NULL, Const, Known, Lazy, Sentinel, Value
-from dynacap.values.object import CellValue
+from dynacap.values.object import CellValue, ExceptionValue
 
 
 @handles("RESUME")
@@ -68,8 +69,14 @@ def _global(m: Machine, f: Frame, name: str) -> Value:
     if found is None:
         found = f.builtins.get(m, name)
     if found is None:
-        m.raise_error(NameError, f"name {name!r} is not defined")
+        _no_name(m, name)
     return found
+
+
+def _no_name(m: Machine, name: str) -> NoReturn:
+    error = ExceptionValue(NameError, [Const(f"name {name!r} is not defined")])
+    error.slots = {"name": Const(name)}
+    m.throw(error)
 
 
 @handles("STORE_GLOBAL")
@@ -82,7 +89,7 @@ def store_global(m: Machine, f: Frame, i: Instruction) -> None:
 def delete_global(m: Machine, f: Frame, i: Instruction) -> None:
     """Unbind a global."""
     if not f.globals.delete(m, i.arg):
-        m.raise_error(NameError, f"name {i.arg!r} is not defined")
+        _no_name(m, i.arg)
 
 
 def _cell(f: Frame, index: int) -> CellValue:

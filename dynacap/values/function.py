@@ -54,6 +54,10 @@ class FunctionValue(Value):
     def cls(self) -> type:
         return types.FunctionType
 
+    def release(self) -> None:
+        self.real = self.cells = self.attrs = None
+        del self.globals_of  # most often itself
+
     def constant(self) -> Any:
         if self.real is not None and self.source is None:
             return self.real
@@ -90,15 +94,20 @@ class BoundMethod(Value):
 class GeneratorValue(Value):
     """A generator made inside: an executor frame that has been put aside.
 
-    ``state`` is "new", "suspended", "running" or "done".
+    ``state`` is "new", "suspended", "running" or "done"; ``level`` the nested loop that it belongs
+    to (see the executor's finalizers).  ``handled`` is the exception that it is handling itself,
+    ``outer`` the one that whoever resumed it is.
     """
 
-    __slots__ = ("frame", "function", "state")
+    __slots__ = ("frame", "function", "handled", "level", "outer", "state")
 
     def __init__(self, function: FunctionValue, frame: Any) -> None:
         self.source = None
         self.function = function
         self.frame = frame
+        self.level = 0
+        self.handled: Value | None = None
+        self.outer: Value | None = None
         self.state = "new"
 
     @property

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynacap.guards.source import Attr, InstanceDict
@@ -69,9 +70,10 @@ def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     cls = obj.cls
     getter = t.lookup(cls, "__getattribute__")
     if id(getter) in _GENERIC_GETATTRIBUTE or not isinstance(getter, types.FunctionType):
-        found = generic_attribute(t, obj, name)
+        found = _unless_raised(t, cls, lambda: generic_attribute(t, obj, name))
     else:
-        found = _getattribute_function(t, obj, name)
+        arguments: list[Value] = [Const(name)]
+        found = _unless_raised(t, cls, lambda: call_special(t, obj, "__getattribute__", arguments))
     if found is None and type(obj) is BoundMethod and cls is types.MethodType:
         found = find_attribute(t, obj.func, name)
     if found is None and t.lookup(cls, "__getattr__") is not MISSING:
@@ -81,11 +83,12 @@ def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     return found
 
 
-def _getattribute_function(t: Tracer, obj: Value, name: str) -> Value | None:
+def _unless_raised(t: Tracer, cls: type, find: Callable[[], Value | None]) -> Value | None:
+    """What ``find`` gives; None where it raises AttributeError and ``__getattr__`` comes next."""
     try:
-        return call_special(t, obj, "__getattribute__", [Const(name)])
+        return find()
     except UserRaise as raised:
-        if t.lookup(obj.cls, "__getattr__") is MISSING or not _is_attribute_error(raised.exc):
+        if not _is_attribute_error(raised.exc) or t.lookup(cls, "__getattr__") is MISSING:
             raise
         return None
 
@@ -294,7 +297,12 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
     if meta_raw is not MISSING and _is_data_descriptor(t, meta_raw):
         if name in _TYPE_FIELDS or type(meta_raw) in _C_FIELDS:
             return _type_field(t, obj, meta_raw, name)
-        return bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
+        found = _unless_raised(
+            t, meta, lambda: bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
+        )
+        if found is None and t.lookup(meta, "__getattr__") is not MISSING:
+            return call_special(t, obj, "__getattr__", [Const(name)])
+        return found
     raw = t.lookup(cls, name)
     if raw is not MISSING:
         return bind(t, raw, t.class_attribute(cls, name), None, cls)
@@ -491,4 +499,6 @@ def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:
         text = f"'super' object has no attribute {name!r}"
     else:
         text = f"{obj.cls.__name__!r} object has no attribute {name!r}"
-    t.raise_error(AttributeError, text)
+    error = ExceptionValue(AttributeError, [Const(text)])
+    error.slots = {"name": Const(name), "obj": obj}
+    t.throw(error)

@@ -33,6 +33,7 @@ _BINARY: dict[str, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
     "<<": ("lshift", operator.lshift, operator.ilshift),
     ">>": ("rshift", operator.rshift, operator.irshift),
 }
+_REPEATABLE = (str, bytes, bytearray, list, tuple)
 _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "-": ("__neg__", operator.neg),
     "+": ("__pos__", operator.pos),
@@ -66,12 +67,22 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
             return result
     result = _two_sided(t, f"__{name}__", f"__r{name}__", left, right)
     if _not_implemented(result):
+        if symbol in ("*", "*="):
+            _no_repetition(t, left, right)
         t.raise_error(
             TypeError,
             f"unsupported operand type(s) for {symbol}: {left.cls.__name__!r} and"
             f" {right.cls.__name__!r}",
         )
     return result
+
+
+def _no_repetition(t: Tracer, left: Value, right: Value) -> None:
+    """The error for a sequence that is multiplied with what is no number."""
+    for sequence, count in ((left, right), (right, left)):
+        if issubclass(sequence.cls, _REPEATABLE):
+            kind = count.cls.__name__
+            t.raise_error(TypeError, f"can't multiply sequence by non-int of type {kind!r}")
 
 
 def _two_sided(t: Tracer, name: str, reflected: str, left: Value, right: Value) -> Value:

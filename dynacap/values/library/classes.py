@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import abc
+import functools
 import types
 import typing
+from collections.abc import Callable
 from typing import Any
 
+from dynacap.guards.raw import IMMUTABLE_TYPE
+from dynacap.guards.relations import Predicate
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.build import build_known, builds_subclasses
 from dynacap.values.container import DictValue, ListValue, TupleValue
@@ -54,8 +58,25 @@ def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
     if check is _PROTOCOL_CHECK:
         return _follows_protocol(t, obj, cls)
     if check in _KEEPS:
-        return issubclass(obj.cls, cls) or _claims_class(t, obj, cls)
+        if issubclass(obj.cls, cls):
+            return True
+        _guard_registrations(t, obj.cls, cls)
+        return _claims_class(t, obj, cls)
     return truth(t, call_special(t, classinfo, "__instancecheck__", [obj]))
+
+
+def _guard_registrations(t: Tracer, cls: type, base: type) -> None:
+    """A class that can change may become a subclass: ``base.register(cls)``, a new method."""
+    if isinstance(base, abc.ABCMeta) and not cls.__flags__ & IMMUTABLE_TYPE:
+        machine: Any = t
+        machine.guards.add(
+            Predicate((), _same_registrations(abc.get_cache_token()), "no class was registered")
+        )
+
+
+@functools.cache
+def _same_registrations(token: int) -> Callable[..., bool]:
+    return lambda: abc.get_cache_token() == token
 
 
 def _claims_class(t: Tracer, obj: Value, cls: type) -> bool:

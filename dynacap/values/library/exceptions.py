@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from dynacap.guards.relations import Predicate
+from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import find_attribute, get_attribute, set_attribute
@@ -74,15 +75,24 @@ def _context(t: Tracer, self: Value, /) -> Value:
 
 def _field(t: Tracer, self: Value, name: str) -> Value:
     exc = _expect(t, self)
-    if exc.real is not None and getattr(exc.real, f"__{name}__") is not None:
-        t.graph_break("exception-field", f"__{name}__ of an exception from outside")
+    if exc.real is not None:
+        return _outside_field(t, exc, f"__{name}__")
     found = getattr(exc, name)
     return found if isinstance(found, Value) else NONE
 
 
 @handles(_FIELDS["__suppress_context__"])
 def _suppress(t: Tracer, self: Value, /) -> Value:
-    return Const(_expect(t, self).suppress)
+    exc = _expect(t, self)
+    if exc.real is not None:
+        return _outside_field(t, exc, "__suppress_context__")
+    return Const(exc.suppress)
+
+
+def _outside_field(t: Tracer, exc: ExceptionValue, name: str) -> Value:
+    """What an exception from outside holds there, under a guard."""
+    source = Attr(exc.source, name) if exc.source is not None else None
+    return t.wrap(getattr(exc.real, name), source)
 
 
 @handles(_FIELDS["__traceback__"])

@@ -1,0 +1,219 @@
+"""Exceptions: what is kept on them, what is handled where, and the texts of failed calls."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dynacap.testing import program
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+class Failure(Exception):
+    """Has a slot of its own."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Guarded:
+    """A property that fails, and what is asked next."""
+
+    @property
+    def inner(self) -> int:
+        raise AttributeError("inner")
+
+    @property
+    def other(self) -> int:
+        raise ValueError("other")
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "given":
+            return 5
+        raise AttributeError(f"no {name}")
+
+
+class Meta(type):
+    """The same for a class."""
+
+    @property
+    def inner(cls) -> int:
+        raise AttributeError("inner")
+
+    def __getattr__(cls, name: str) -> str:
+        return f"{name} of the class"
+
+
+class Made(metaclass=Meta):
+    """A class with it."""
+
+
+def caught(function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+@program((X,))
+def test_failed_property_goes_on_to_getattr(x: Tensor) -> Any:
+    one: Any = Guarded()
+    found = (
+        one.given,
+        hasattr(one, "inner"),
+        getattr(one, "inner", 7),
+        caught(lambda: one.inner),
+        caught(lambda: one.other),
+        caught(lambda: one.missing),
+        Made.inner,
+    )
+    return x + one.given, found
+
+
+@program((X, []))
+def test_names_on_errors(x: Tensor, log: list[Any]) -> Any:
+    none: Any = None
+    try:
+        none.missing  # noqa: B018
+    except AttributeError as error:
+        log.append((str(error), error.name, error.obj))
+    try:
+        undefined  # type: ignore[name-defined] # noqa: B018
+    except NameError as error:
+        log.append((str(error), error.name))
+    return x + 1
+
+
+@program((X, []))
+def test_slots_of_exceptions_that_are_kept(x: Tensor, log: list[Any]) -> Any:
+    try:
+        raise Failure("text", 3)
+    except Failure as error:
+        log.append(error)
+        log.append(error.code)
+    return x + log[-1]
+
+
+@program((X, [], ValueError("outside")), breaks=None)
+def test_outside_exception_gets_a_context(x: Tensor, log: list[Any], outside: Any) -> Any:
+    try:
+        raise outside
+    except ValueError as error:
+        log.append((error is outside, error.__context__, error.__suppress_context__))
+    try:
+        try:
+            raise KeyError(1)
+        except KeyError:
+            raise outside from None
+    except ValueError as error:
+        log.append((error.__context__, error.__cause__, error.__suppress_context__))
+    return x + 1
+
+
+def handling(log: list[Any]) -> Iterator[int]:
+    try:
+        raise KeyError("mine")
+    except KeyError as mine:
+        log.append(sys.exc_info()[1] is mine)
+        yield 1
+        log.append(sys.exc_info()[1] is mine)
+        try:
+            raise ValueError("nested")
+        except ValueError as nested:
+            log.append(nested.__context__ is mine)
+        yield 2
+        raise
+
+
+@program((X, []))
+def test_generator_handles_its_own_exception(x: Tensor, log: list[Any]) -> Any:
+    values = handling(log)
+    total = next(values)
+    try:
+        raise IndexError("outer")
+    except IndexError as outer:
+        total += next(values)
+        log.append(sys.exc_info()[1] is outer)
+        try:
+            next(values)
+        except KeyError as mine:
+            log.append(repr(mine))
+    log.append(sys.exc_info()[1])
+    return x + total
+
+
+@program((X, []))
+def test_exception_thrown_into_a_handler(x: Tensor, log: list[Any]) -> Any:
+    values: Any = handling(log)
+    next(values)
+    try:
+        values.throw(ValueError("thrown"))
+    except ValueError as error:
+        log.append((error, error.__context__))
+    return x + 1
+
+
+@program((X, []), breaks=None)
+def test_handler_needs_what_the_call_does_not(x: Tensor, log: list[Any]) -> Any:
+    def fails(depth: int) -> None:
+        print(end="")
+        if depth:
+            fails(depth - 1)
+        raise ValueError(depth)
+
+    try:
+        fails(2)
+    except ValueError as error:
+        return x + 1, error.args
+    return x
+
+
+@program((X,))
+def test_calls_that_do_not_fit(x: Tensor) -> Any:
+    def many(p: int, q: int = 2, /, r: int = 3, *s: int, k: int, m: int = 5, **z: int) -> Any:
+        return p, q, r, s, k, m, z
+
+    def one(u: int) -> int:
+        return u
+
+    def named(*, u: int, v: int = 1) -> int:
+        return u
+
+    def positional(u: int, /) -> int:
+        return u
+
+    calls: list[Any] = [
+        lambda: many(),  # type: ignore[call-arg]
+        lambda: many(1),  # type: ignore[call-arg]
+        lambda: many(1, 2, 3, k=1, r=4),  # type: ignore[misc]
+        lambda: many(1, k=1, q=9),
+        lambda: many(1, k=1, p=7),
+        lambda: one(),  # type: ignore[call-arg]
+        lambda: one(1, 2),  # type: ignore[call-arg]
+        lambda: one(1, u=2),  # type: ignore[misc]
+        lambda: one(v=2),  # type: ignore[call-arg]
+        lambda: named(v=1),  # type: ignore[call-arg]
+        lambda: named(w=1),  # type: ignore[call-arg]
+        lambda: named(1),  # type: ignore[call-arg]
+        lambda: positional(u=1),  # type: ignore[call-arg]
+    ]
+    return x + 1, [caught(call) for call in calls]
+
+
+@program((X, 5), (X, [1]), (X, {1: 2, 3: 4}), (X, None))
+def test_texts_of_failed_operations(x: Tensor, value: Any) -> Any:
+    def two() -> Any:
+        first, second = value
+        return first, second
+
+    def starred() -> Any:
+        first, *rest, last = value
+        return first, rest, last
+
+    return x + 1, caught(two), caught(starred), caught(lambda: [1] * "a")  # type: ignore[operator]

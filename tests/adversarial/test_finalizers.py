@@ -1,0 +1,221 @@
+"""Generators that die while put aside, weak references, finalizers: as CPython has them."""
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dynacap.testing import program
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+class Box:
+    """A plain object."""
+
+    def __init__(self, value: Any = 0) -> None:
+        self.value = value
+
+
+class Owner:
+    """Says when it dies."""
+
+    def __init__(self, log: list[Any], name: str) -> None:
+        self.log, self.name = log, name
+
+    def __del__(self) -> None:
+        self.log.append(self.name)
+
+
+def careful(log: list[Any], count: int = 2) -> Iterator[int]:
+    try:
+        yield from range(count)
+    finally:
+        log.append("closed")
+
+
+def careless(log: list[Any]) -> Iterator[int]:
+    yield from careful(log)
+
+
+@contextlib.contextmanager
+def noted(log: list[Any]) -> Iterator[None]:
+    log.append("in")
+    try:
+        yield
+    finally:
+        log.append("out")
+
+
+def tell() -> None:
+    print("broken", end="")
+
+
+@program((X, []))
+def test_loop_left_early(x: Tensor, log: list[Any]) -> Any:
+    for value in careful(log):
+        x = x + value
+        break
+    log.append("after")
+    return x
+
+
+@program((X, []))
+def test_variable_rebound_and_deleted(x: Tensor, log: list[Any]) -> Any:
+    one: Any = careful(log)
+    next(one)
+    one = None
+    log.append("rebound")
+    two = careful(log)
+    next(two)
+    del two
+    log.append("deleted")
+    return x + 1, one
+
+
+@program((X, []))
+def test_left_in_a_frame_that_returns(x: Tensor, log: list[Any]) -> Any:
+    def first() -> int:
+        values = careful(log)
+        return next(values)
+
+    got = first()
+    log.append("returned")
+    return x + got
+
+
+@program((X, []))
+def test_temporaries(x: Tensor, log: list[Any]) -> Any:
+    next(careful(log))
+    log.append("next")
+    first, *_ = careful(log)
+    log.append("unpacked")
+    some = any(value == 0 for value in careful(log))
+    log.append("any")
+    pairs = list(zip([5], careful(log), strict=False))
+    log.append("zip")
+    return x + first, some, pairs
+
+
+@program((X, []))
+def test_held_by_containers(x: Tensor, log: list[Any]) -> Any:
+    held: Any = [careful(log)]
+    next(held[0])
+    log.append("list")
+    held.pop()
+    log.append("popped")
+    held = {"one": Box(careful(log))}
+    next(held["one"].value)
+    held = None
+    log.append("dropped")
+    return x + 1
+
+
+@program((X, []))
+def test_delegates_and_expressions(x: Tensor, log: list[Any]) -> Any:
+    one = careless(log)
+    next(one)
+    del one
+    log.append("delegate")
+    two = (value + 1 for value in careful(log))
+    x = x + next(two)
+    del two
+    log.append("expression")
+    return x, list(careless(log))
+
+
+@program((X, []))
+def test_that_goes_on_stays_open(x: Tensor, log: list[Any]) -> Any:
+    values = careful(log, 3)
+    total = next(values)
+    with noted(log):
+        total += next(values)
+        same = values
+        values = iter([9])
+        log.append("still open")
+    return x + total, list(same), list(values)
+
+
+@program((X, []))
+def test_kept_by_the_traceback(x: Tensor, log: list[Any]) -> Any:
+    def fails() -> None:
+        values = careful(log)
+        next(values)
+        raise KeyError("k")
+
+    try:
+        fails()
+    except KeyError:
+        log.append("handled")
+    log.append("forgotten")
+    return x + 1
+
+
+@program((X, []))
+def test_nested_managers(x: Tensor, log: list[Any]) -> Any:
+    def rows() -> Iterator[int]:
+        with noted(log):
+            yield 1
+            yield 2
+
+    for outer in rows():
+        for inner in rows():
+            log.append((outer, inner))
+            if inner == 1:
+                break
+        if outer == 2:
+            break
+    log.append("end")
+    return x + 1
+
+
+@program((X, []), breaks=None)
+def test_closing_breaks_the_graph(x: Tensor, log: list[Any]) -> Any:
+    def chatty() -> Iterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            tell()
+            log.append("closed")
+
+    x = x + next(chatty())
+    log.append("after")
+    return x
+
+
+@program((X,), breaks=None)
+def test_local_keeps_the_target_of_a_weak_reference(x: Tensor) -> Any:
+    box = Box(x + 1)
+    pointer = weakref.ref(box)
+    y = x + 1
+    tell()
+    return y, pointer() is None
+
+
+@program((X,), breaks=None)
+def test_target_of_a_weak_reference_dies(x: Tensor) -> Any:
+    def inner() -> tuple[Callable[[], Any], bool]:
+        box = Box(x + 1)
+        pointer = weakref.ref(box)
+        tell()
+        return pointer, pointer() is None
+
+    pointer, dead = inner()
+    tell()
+    return x + 1, dead, pointer() is None
+
+
+@program((X, []), breaks=None)
+def test_finalizer_of_a_local(x: Tensor, log: list[Any]) -> Any:
+    one = Owner(log, "one")
+    log.append("made")
+    one = Owner(log, "two")
+    log.append("rebound")
+    tell()
+    del one
+    log.append("deleted")
+    return x + 1
