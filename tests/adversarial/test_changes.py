@@ -148,3 +148,46 @@ def test_exception_from_outside_changes() -> Scenario:
             lambda: setattr(error, "__context__", None),
         ],
     )
+
+
+@scenario(breaks=None)
+def test_settings_of_torch_that_are_asked() -> Scenario:
+    def function(x: Tensor) -> Any:
+        return x + 1, torch.get_float32_matmul_precision()
+
+    return steps(
+        function,
+        [
+            lambda: torch.set_float32_matmul_precision("high"),
+            lambda: torch.set_float32_matmul_precision("highest"),
+        ],
+    )
+
+
+@scenario(breaks=None)
+def test_containers_of_all_kinds_in_turn() -> Scenario:
+    def function(x: Tensor, items: Any) -> Any:
+        return x + len(items), repr(items), f"{items}", type(items).__name__, list(items)
+
+    kinds: list[Any] = [(1, 2), torch.Size([1, 2]), [1, 2], {1: 2, 2: 3}, range(2), (1, True)]
+    return Scenario(function, [call(X.clone(), kind) for kind in [*kinds, *kinds]])
+
+
+@scenario(breaks=None)
+def test_state_of_tensors() -> Scenario:
+    weight = torch.ones(3, requires_grad=True)
+
+    def function(x: Tensor) -> Any:
+        tag = getattr(weight, "tag", None)
+        return x + 1, weight.grad, weight.requires_grad, tag
+
+    return steps(
+        function,
+        [
+            lambda: setattr(weight, "grad", torch.ones(3)),
+            lambda: setattr(weight, "tag", 5),
+            lambda: setattr(weight, "grad", torch.zeros(3)),
+            lambda: delattr(weight, "tag"),
+            lambda: weight.requires_grad_(False),
+        ],
+    )

@@ -137,6 +137,9 @@ def call_c_function(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> 
 
 def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | None:
     """Run a pure callable for real on constants; None if an operand is no constant."""
+    for arg in args:
+        if isinstance(arg, (TupleValue, ListValue)):
+            _settle(t, arg)
     try:
         real_args = [constant_operand(arg) for arg in args]
         real_kwargs = {name: constant_operand(arg) for name, arg in kwargs.items()}
@@ -147,6 +150,15 @@ def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | Non
     except Exception as error:
         t.raise_real(error)
     return made(t, result)
+
+
+def _settle(t: Tracer, value: TupleValue | ListValue) -> None:
+    """Look at all that a sequence from outside holds, so that it may be a constant."""
+    items = value.items
+    for index in range(len(items)):
+        item = t.force_item(items, index)
+        if isinstance(item, TupleValue):
+            _settle(t, item)
 
 
 def made(t: Tracer, real: Any) -> Value:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.overrides
 
+from dynacap.guards.relations import Predicate
 from dynacap.values.base import Const, Value
 from dynacap.values.data_model.calls import fold
 from dynacap.values.natives import find_native, native
@@ -129,6 +131,31 @@ _ASKED: tuple[Callable[..., Any], ...] = (
 )
 
 
+# Of these the guard on torch's state knows nothing: one that is asked is guarded by itself.
+_SETTINGS = (
+    torch.is_anomaly_enabled,
+    torch.is_anomaly_check_nan_enabled,
+    torch.get_num_threads,
+    torch._C._get_cudnn_enabled,
+    torch._C._get_cudnn_benchmark,
+    torch._C._get_cudnn_deterministic,
+    torch._C._get_mkldnn_enabled,
+    torch._C._get_flash_sdp_enabled,
+    torch._C._get_math_sdp_enabled,
+    torch._C._get_mem_efficient_sdp_enabled,
+    torch._C._get_cudnn_sdp_enabled,
+    torch._C._get_float32_matmul_precision,
+    torch.get_float32_matmul_precision,
+    torch.cuda.is_initialized,
+)
+
+
+@functools.cache
+def _still(function: Callable[[], Any], answer: Any) -> Predicate:
+    name = function.__name__
+    return Predicate((), lambda: function() == answer, f"{name}() is {answer!r} as at capture")
+
+
 def _asked(function: Callable[..., Any]) -> None:
     @native(function)
     def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -136,6 +163,9 @@ def _asked(function: Callable[..., Any]) -> None:
         if answer is None:
             name = function.__name__
             t.graph_break("unsupported-call", f"{name} is asked of what is no constant")
+        if function in _SETTINGS:
+            machine: Any = t
+            machine.guards.add(_still(function, answer.constant()))
         return answer
 
 
