@@ -28,6 +28,7 @@ from dynacap.values.object import (
     PropertyValue,
     SuperValue,
 )
+from dynacap.values.library.exceptions import expect_nothing_handled
 from dynacap.values.tensor.value import NodeValue, TensorValue
 
 _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
@@ -287,6 +288,8 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
     e.fill_attributes(value, name)
     if value.raised:
         e.line(f"{e.helper(runtime.give_traceback)}({name}, {value.where!r})")
+        if value.context is None:
+            expect_nothing_handled(e.machine)  # it would be the context
     if value.cause is not None or value.context is not None or value.suppress:
         cause = e.expr(value.cause) if value.cause is not None else "None"
         context = e.expr(value.context) if value.context is not None else "None"

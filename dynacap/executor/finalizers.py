@@ -124,19 +124,31 @@ def close_dropped(m: Machine, frame: Frame, result: Value | None) -> None:
     leaving: list[Value] = [] if result is None else [result]
     if op == "YIELD_VALUE" and frame.generator is not None:
         leaving.append(frame.generator)
+    while (gen := _next_dropped(m, leaving)) is not None:
+        del m.finalizers.open[gen]
+        try:
+            close_generator(m, gen)
+        except UserRaise as raised:
+            m.graph_break("finalizer", f"{raised.exc.describe()} in a generator that dies")
+
+
+def _next_dropped(m: Machine, leaving: list[Value]) -> GeneratorValue | None:
+    """A generator that nothing holds any more, not even another of which the same is true."""
+    dropped: list[GeneratorValue] = []
     for gen, way in list(m.finalizers.open.items()):
         if gen.state != "suspended":
-            m.finalizers.open.pop(gen, None)
+            del m.finalizers.open[gen]
         elif gen.level >= m.depth and not _still_there(m, way, gen):
             found = _find(m, gen, leaving)
-            if found is not None:
+            if found is None:
+                dropped.append(gen)
+            else:
                 m.finalizers.open[gen] = found
-                continue
-            del m.finalizers.open[gen]
-            try:
-                close_generator(m, gen)
-            except UserRaise as raised:
-                m.graph_break("finalizer", f"{raised.exc.describe()} in a generator that dies")
+    for gen in dropped:
+        owners = (other for other in dropped if other is not gen)
+        if all(_search(m, other, gen, {}) is None for other in owners):
+            return gen
+    return dropped[0] if dropped else None
 
 
 def _still_there(m: Machine, way: tuple[Any, ...], gen: GeneratorValue) -> bool:
@@ -210,6 +222,8 @@ def _search(
 def children(m: Machine, value: Value) -> list[Value]:
     """What an object holds: all that the slots of its value refer to."""
     found: list[Value] = []
+    if isinstance(value, GeneratorValue) and value.state == "done":
+        return found  # its frame is cleared
     for cls in type(value).__mro__:
         names = cls.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:

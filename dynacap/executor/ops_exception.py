@@ -11,6 +11,7 @@ from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import find_special
 from dynacap.values.data_model.attributes import bind
+from dynacap.values.library.exceptions import expect_nothing_handled
 from dynacap.values.object import ExceptionValue, TracebackValue
 
 
@@ -19,25 +20,26 @@ def raise_varargs(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop cause and exception as the operand says, and raise."""
     if i.arg == 0:
         if m.handled is None:
+            expect_nothing_handled(m)
             m.raise_error(RuntimeError, "No active exception to reraise")
         m.throw(m.handled)
     cause = f.pop() if i.arg == 2 else None
     exc = _exception(m, f.pop())
     if cause is not None:
         if not _is_none(cause):
-            cause = _exception(m, cause)
+            cause = _exception(m, cause, "exception causes")
         if exc.real is not None:
             m.graph_break("exception-write", "an exception from outside gets a cause")
         exc.cause, exc.suppress = cause, True
     m.throw(exc)
 
 
-def _exception(m: Machine, value: Value) -> ExceptionValue:
+def _exception(m: Machine, value: Value, what: str = "exceptions") -> ExceptionValue:
     """What ``raise`` makes of its operand: a class is called."""
     if type(value) is Known and isinstance(value.value, type):
         value = m.call(value, [])
     if not isinstance(value, ExceptionValue):
-        m.raise_error(TypeError, "exceptions must derive from BaseException")
+        m.raise_error(TypeError, f"{what} must derive from BaseException")
     return value
 
 

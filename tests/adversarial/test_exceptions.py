@@ -4,10 +4,12 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
-from dynacap.testing import program
+import dynacap
+from dynacap.testing import Branch, differences, program, snapshot
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -217,3 +219,59 @@ def test_texts_of_failed_operations(x: Tensor, value: Any) -> Any:
         return first, rest, last
 
     return x + 1, caught(two), caught(starred), caught(lambda: [1] * "a")  # type: ignore[operator]
+
+
+@program((X, []))
+def test_causes_that_are_none(x: Tensor, log: list[Any]) -> Any:
+    def wrong_cause() -> None:
+        raise ValueError("v") from 5  # type: ignore[misc]
+
+    number: Any = 5
+
+    def wrong() -> None:
+        raise number
+
+    return x + 1, caught(wrong_cause), caught(wrong)
+
+
+def from_a_handler(function: Any) -> Any:
+    """Compiled code is called by a frame that handles an exception, and by one that does not."""
+
+    def calling(x: Tensor, log: list[Any], inside: bool) -> Any:
+        if not inside:
+            return function(x, log)
+        try:
+            raise ValueError("of the caller")
+        except ValueError:
+            return function(x, log)
+
+    return calling
+
+
+def reraising(x: Tensor, log: list[Any]) -> Any:
+    try:
+        raise
+    except RuntimeError as error:
+        return x + 1, str(error)
+    except ValueError:
+        return x - 1
+
+
+def missing(x: Tensor, log: list[Any]) -> Any:
+    try:
+        return dict[int, int]()[1]
+    except KeyError as error:
+        log.append(error)
+        log.append(error.__context__)
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [reraising, missing])
+def test_caller_that_handles_an_exception(function: Any) -> None:
+    found = []
+    for target in (function, dynacap.compile(function)):
+        calling = from_a_handler(target)
+        log: list[Any] = []
+        results = [calling(X, log, inside) for inside in (False, True, False)]
+        found.append(snapshot(results=results, log=log))
+    assert not list(differences(Branch("", found[0]), Branch("", found[1])))

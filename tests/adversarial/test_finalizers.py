@@ -219,3 +219,26 @@ def test_finalizer_of_a_local(x: Tensor, log: list[Any]) -> Any:
     del one
     log.append("deleted")
     return x + 1
+
+
+@program((X, []))
+def test_owners_die_before_what_they_hold(x: Tensor, log: list[Any]) -> Any:
+    def source() -> Iterator[int]:
+        try:
+            yield from range(5)
+        finally:
+            log.append("source")
+
+    def doubled(values: Iterator[int]) -> Iterator[int]:
+        try:
+            for value in values:
+                yield value * 2
+        finally:
+            log.append("doubled")
+
+    for _ in doubled(source()):
+        break
+    log.append("loop")
+    first = next(value for value in doubled(source()))
+    log.append("expression")
+    return x + first

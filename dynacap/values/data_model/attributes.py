@@ -143,7 +143,10 @@ def _bind_property(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: ty
     if obj is None:
         return value
     if raw.fget is None:
-        t.raise_error(AttributeError, f"property of {cls.__name__!r} object has no getter")
+        name = next((n for c in cls.__mro__ for n, held in vars(c).items() if held is raw), "")
+        t.raise_error(
+            AttributeError, f"property {name!r} of {cls.__qualname__!r} object has no getter"
+        )
     return call_value(t, _part(t, raw.fget, value, "fget"), [obj])
 
 
@@ -400,7 +403,7 @@ def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> No
         if raw.fset is None:
             t.raise_error(
                 AttributeError,
-                f"property {name!r} of {obj.cls.__name__!r} object has no setter",
+                f"property {name!r} of {obj.cls.__qualname__!r} object has no setter",
             )
         owner = t.class_attribute(obj.cls, name)
         call_value(t, _part(t, raw.fset, owner, "fset"), [obj, value])
@@ -472,7 +475,7 @@ def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
         if raw.fdel is None:
             t.raise_error(
                 AttributeError,
-                f"property {name!r} of {obj.cls.__name__!r} object has no deleter",
+                f"property {name!r} of {obj.cls.__qualname__!r} object has no deleter",
             )
         owner = t.class_attribute(obj.cls, name)
         call_value(t, _part(t, raw.fdel, owner, "fdel"), [obj])

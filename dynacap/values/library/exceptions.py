@@ -70,6 +70,9 @@ def _cause(t: Tracer, self: Value, /) -> Value:
 
 @handles(_FIELDS["__context__"])
 def _context(t: Tracer, self: Value, /) -> Value:
+    exc = _expect(t, self)
+    if exc.real is None and exc.raised and exc.context is None:
+        expect_nothing_handled(t)  # it would be the context
     return _field(t, self, "context")
 
 
@@ -162,13 +165,12 @@ def _repr(t: Tracer, self: Value, /) -> Value:
     return Const(exc.cls.__name__ + to_repr(t, TupleValue(exc.args)))
 
 
-def _nothing_handled(t: Tracer) -> Value:
-    """No frame of the region handles an exception; its caller may."""
+def expect_nothing_handled(t: Tracer) -> None:
+    """The caller of what is captured handles no exception: guarded, or a break."""
     if sys.exc_info()[1] is not None:
-        t.graph_break("caller-exception", "sys.exc_info() is called")
+        t.graph_break("caller-exception", "the caller's exception would be seen")
     machine: Any = t
     machine.guards.add(Predicate((), _caller_handles_nothing, "has a caller without exception"))
-    return TupleValue([NONE, NONE, NONE])
 
 
 def _caller_handles_nothing(*values: Any) -> bool:
@@ -179,7 +181,8 @@ def _caller_handles_nothing(*values: Any) -> bool:
 def _exc_info(t: Tracer, /) -> Value:
     handled = t.handled
     if handled is None:
-        return _nothing_handled(t)
+        expect_nothing_handled(t)  # no frame of the region handles one; its caller may
+        return TupleValue([NONE, NONE, NONE])
     return TupleValue([t.class_value(handled.cls), handled, TracebackValue(handled)])
 
 
