@@ -21,6 +21,7 @@ from dynacap.guards.source import FunctionGlobals, Source
 from dynacap.values.base import Const, Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, Stored, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.library.exceptions import expect_nothing_handled
 from dynacap.values.object import (
     CellValue,
     ExceptionValue,
@@ -28,7 +29,6 @@ from dynacap.values.object import (
     PropertyValue,
     SuperValue,
 )
-from dynacap.values.library.exceptions import expect_nothing_handled
 from dynacap.values.tensor.value import NodeValue, TensorValue
 
 _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
