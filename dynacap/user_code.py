@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import sysconfig
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -19,8 +20,11 @@ _DYNACAP = str(Path(__file__).resolve().parent)
 
 
 def is_users(function: FunctionType, code: CodeType) -> bool:
-    """Whether to offer a frame of this function to capture."""
-    return _is_users_file(code.co_filename)
+    """Whether to offer a frame of this function to capture.
+
+    What the garbage collector calls runs at any time, and is no part of what the user compiles.
+    """
+    return _is_users_file(code.co_filename) and function not in gc.callbacks
 
 
 @functools.lru_cache(maxsize=4096)
