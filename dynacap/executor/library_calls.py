@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from dynacap.executor.machine import Machine
 
 
+_BIRTHS = "torch._dynamo.mutation_guard"
+
+
 def library_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Value | None:
     """What the tables say of a Python function; None to inline it."""
     handler = find_native(real)
@@ -27,6 +30,9 @@ def library_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Va
     function = find_polyfill(real)
     if function is not None:
         return m.call(m.wrap(function, None), args, kwargs)
+    # Once torch.compile was used, nn.Module.__init__ notes the birth of each module for its sake.
+    if real.__module__ == _BIRTHS and real.__name__ == "tag":
+        return Const(None)
     return None
 
 

@@ -183,3 +183,15 @@ def test_graph_modules_are_ours() -> None:
     ours = Counting()
     dynacap.compile(triple, backend=ours)(X)
     assert isinstance(ours.graphs[0], GraphModule)
+
+
+def test_modules_made_inside_after_torch_compile_was_used() -> None:
+    """torch.compile has every module note its birth from then on; that is nothing of ours."""
+    torch.compile(triple, backend="eager")(X)
+
+    def program(x: Tensor) -> Tensor:
+        y: Tensor = nn.ReLU()(x - 2)
+        return y
+
+    compiled = dynacap.compile(program, fullgraph=True)
+    assert torch.equal(compiled(X), program(X))
