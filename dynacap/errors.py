@@ -44,12 +44,8 @@ class DynacapError(RuntimeError):
     """Base of every exception here; a RuntimeError, as its counterpart in torch is."""
 
 
-class GraphBreak(DynacapError):
-    """Capture cannot go past an instruction; it is compiled up to there.  Never reaches the user.
-
-    ``reason`` is the slug of an entry in the registry of break reasons, ``detail`` what was met
-    here, ``hint`` what the user can do, ``stack`` the user's frames, outermost first.
-    """
+class ExplainedBreak(DynacapError):
+    """Base of the two that say why a graph broke, where, and what to do."""
 
     def __init__(
         self, reason: str, detail: str = "", hint: str = "", stack: UserStack = ()
@@ -60,12 +56,20 @@ class GraphBreak(DynacapError):
         self.hint = hint
         self.stack = stack
 
+    def __str__(self) -> str:
+        return explain_break(self.reason, self.detail, self.hint, self.stack)
+
+
+class GraphBreak(ExplainedBreak):
+    """Capture cannot go past an instruction; it is compiled up to there.  Never reaches the user.
+
+    ``reason`` is the slug of an entry in the registry of break reasons, ``detail`` what was met
+    here, ``hint`` what the user can do, ``stack`` the user's frames, outermost first.
+    """
+
     def bare(self) -> "GraphBreak":
         """The same, without the frames of ours that it came from: they hold the user's objects."""
         return GraphBreak(self.reason, self.detail, self.hint, self.stack)
-
-    def __str__(self) -> str:
-        return explain_break(self.reason, self.detail, self.hint, self.stack)
 
 
 class SkipFrame(DynacapError):
@@ -80,25 +84,13 @@ class SkipFrame(DynacapError):
         return f"{self.reason}: {self.detail}" if self.detail else self.reason
 
 
-class Unsupported(DynacapError):
+class Unsupported(ExplainedBreak):
     """A graph break under ``fullgraph=True``, with the whole explanation."""
-
-    def __init__(
-        self, reason: str, detail: str = "", hint: str = "", stack: UserStack = ()
-    ) -> None:
-        super().__init__(reason, detail, hint, stack)
-        self.reason = reason
-        self.detail = detail
-        self.hint = hint
-        self.stack = stack
 
     @classmethod
     def from_break(cls, graph_break: GraphBreak) -> "Unsupported":
         """The error for a break that was not allowed."""
         return cls(graph_break.reason, graph_break.detail, graph_break.hint, graph_break.stack)
-
-    def __str__(self) -> str:
-        return explain_break(self.reason, self.detail, self.hint, self.stack)
 
 
 def explain_break(reason: str, detail: str, hint: str, stack: UserStack) -> str:

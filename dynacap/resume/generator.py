@@ -6,12 +6,9 @@ from types import CodeType
 from dynacap.errors import ResumeError
 from dynacap.opcodes import Instruction, decode
 from dynacap.opcodes.assemble import Assembler
-from dynacap.opcodes.identity import CodeCache
 from dynacap.resume.layout import GENERATOR_FLAGS, Layout
 from dynacap.resume.plain import Prelude, load_stack, with_original
-from dynacap.resume.point import Point, agreed, stack_kinds
-
-_BUILT: CodeCache[dict[Point, CodeType]] = CodeCache()
+from dynacap.resume.point import Point, PointCache, agreed, stack_kinds
 
 # RESUME's operand after a `yield from`, by which CPython knows that the top of the stack is the
 # iterator that send, throw and close go to.
@@ -25,12 +22,7 @@ def generator_code(code: CodeType, point: Point) -> CodeType:
     under the value that was yielded. When the made generator has been advanced once it stands as
     the original did: what is sent, thrown, or closed arrives at that yield.
     """
-    built = _BUILT.get(code)
-    if built is None:
-        built = _BUILT.set(code, {})
-    if point not in built:
-        built[point] = _build(code, point)
-    return built[point]
+    return _BUILT.get(code, point)
 
 
 def _build(code: CodeType, point: Point) -> CodeType:
@@ -76,3 +68,6 @@ def _suspend(out: Assembler, code: CodeType, index: int) -> Instruction:
     out.raw(step.written)
     out.op("JUMP_BACKWARD_NO_INTERRUPT", step.here + 2)
     return instructions[send.target]
+
+
+_BUILT = PointCache(_build)

@@ -15,11 +15,8 @@ from dynacap.opcodes.assemble import (
     nowhere,
     parse_exception_table,
 )
-from dynacap.opcodes.identity import CodeCache
 from dynacap.resume.layout import GENERATOR_FLAGS, Layout
-from dynacap.resume.point import Point, checked_kinds
-
-_BUILT: CodeCache[dict[Point, CodeType]] = CodeCache()
+from dynacap.resume.point import Point, PointCache, checked_kinds
 
 
 def plain_code(code: CodeType, point: Point) -> CodeType:
@@ -27,12 +24,7 @@ def plain_code(code: CodeType, point: Point) -> CodeType:
 
     The original bytecode is copied whole; a prelude loads the state and jumps into it.
     """
-    built = _BUILT.get(code)
-    if built is None:
-        built = _BUILT.set(code, {})
-    if point not in built:
-        built[point] = _build(code, point)
-    return built[point]
+    return _BUILT.get(code, point)
 
 
 def _build(code: CodeType, point: Point) -> CodeType:
@@ -140,3 +132,6 @@ def _covered(code: CodeType, prelude: Prelude, end: int, body: int) -> list[Cove
         return []
     target = body + decoded.instructions[handler.target].offset // 2
     return [Covered(prelude.start, end, target, handler.depth, handler.lasti)]
+
+
+_BUILT = PointCache(_build)

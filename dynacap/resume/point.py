@@ -1,13 +1,16 @@
 """Where a frame stands, and what it takes to stand there."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CellType, CodeType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from dynacap.errors import ResumeError
 from dynacap.opcodes import decode
 from dynacap.opcodes.analysis import Kind, Stack, stacks
 from dynacap.opcodes.identity import CodeCache
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +107,20 @@ def enter(
     bound = tuple(index for index in range(len(arguments)) if index not in in_cells)
     values = (*cells, *closure, *(arguments[index] for index in bound))
     return Point(entry_index(code), bound=bound), values
+
+
+class PointCache(Generic[Made]):
+    """What was built for the points of each code object; it goes when the code object dies."""
+
+    def __init__(self, build: Callable[[CodeType, Point], Made]) -> None:
+        self._build = build
+        self._built: CodeCache[dict[Point, Made]] = CodeCache()
+
+    def get(self, code: CodeType, point: Point) -> Made:
+        """Return what is built for a point; the first call builds it."""
+        built = self._built.get(code)
+        if built is None:
+            built = self._built.set(code, {})
+        if point not in built:
+            built[point] = self._build(code, point)
+        return built[point]

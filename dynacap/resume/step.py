@@ -8,10 +8,9 @@ from dynacap.opcodes import decode
 from dynacap.opcodes.analysis import after
 from dynacap.opcodes.assemble import Assembler
 from dynacap.opcodes.canonical import falls
-from dynacap.opcodes.identity import CodeCache
 from dynacap.opcodes.versions import version
 from dynacap.resume.builder import Step, StepBuilder
-from dynacap.resume.point import RETURN, Point, checked_kinds
+from dynacap.resume.point import RETURN, Point, PointCache, checked_kinds
 
 # What would have to leave this frame in its midst, or comes before a frame has its cells.
 REFUSED = {
@@ -24,17 +23,9 @@ REFUSED = {
 }
 
 
-_BUILT: CodeCache[dict[Point, Step]] = CodeCache()
-
-
 def step_code(code: CodeType, point: Point) -> Step:
     """Return code that runs the one instruction at a point, and where that may lead."""
-    built = _BUILT.get(code)
-    if built is None:
-        built = _BUILT.set(code, {})
-    if point not in built:
-        built[point] = _build(code, point)
-    return built[point]
+    return _BUILT.get(code, point)
 
 
 def _build(code: CodeType, point: Point) -> Step:
@@ -156,3 +147,6 @@ _WRITERS: dict[str, Callable[[StepBuilder], None]] = {
         _branch,
     ),
 }
+
+
+_BUILT = PointCache(_build)

@@ -6,11 +6,8 @@ from typing import Any
 
 from dynacap.opcodes import decode
 from dynacap.opcodes.assemble import Assembler, Covered, exception_table, location
-from dynacap.opcodes.identity import CodeCache
 from dynacap.resume.builder import Step, StepBuilder
-from dynacap.resume.point import Point, checked_kinds
-
-_BUILT: CodeCache[dict[Point, Step]] = CodeCache()
+from dynacap.resume.point import Point, PointCache, checked_kinds
 
 
 def throw_code(code: CodeType, point: Point) -> Step:
@@ -21,12 +18,7 @@ def throw_code(code: CodeType, point: Point) -> Step:
     gets the frame's line into its traceback, and nothing else of it changes. The one outcome is the
     handler; without one the exception comes out.
     """
-    built = _BUILT.get(code)
-    if built is None:
-        built = _BUILT.set(code, {})
-    if point not in built:
-        built[point] = _build(code, point)
-    return built[point]
+    return _BUILT.get(code, point)
 
 
 def _build(code: CodeType, point: Point) -> Step:
@@ -110,3 +102,6 @@ def _rewritten(function: FunctionType, out: Assembler, rows: list[Covered]) -> F
         co_exceptiontable=exception_table(rows),
     )
     return function
+
+
+_BUILT = PointCache(_build)
