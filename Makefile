@@ -58,7 +58,7 @@ suite: setup  ## the tests with the C hook and the C checker
 twins: setup  ## the tests with the Python twins of both
 	DYNACAP_HOOK=settrace DYNACAP_CHECKER=python $(BIN)/python -m pytest -q -n 2 --ignore tests/rules
 
-pythons: setup  ## hook, checker and graph tests on every other Python that is present
+pythons: setup  ## the tests of capture on every other Python that is present
 	$(BIN)/python -m nox
 
 wheel: setup  ## wheel and sdist, built and tried in fresh environments

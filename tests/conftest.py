@@ -62,6 +62,14 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return None
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say that tests were left out."""
+    if not HAS_TORCH:
+        terminalreporter.write_line(
+            "NO TORCH HERE: the tests that need it did not run", yellow=True
+        )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests in a file that imports torch carry the marker ``torch`` without saying so."""
     needs = {path: _imports_torch(path) for path in {item.path for item in items}}
