@@ -16,18 +16,16 @@ from dynacap.cache import Options, Session
 from dynacap.compiled_module import call_module, compile_module, original, title_of
 from dynacap.driver import Driver
 from dynacap.errors import UserError
-from dynacap.hook import choose_hook, make_compiled_function, set_suspend_type
+from dynacap.hook import choose_hook, make_compiled_function
 from dynacap.marks import Mark, is_compiling as is_compiling
 from dynacap.place import Place
 from dynacap.reports import Explanation, explain_session
-from dynacap.suspend import Suspend
 from dynacap.user_code import is_users
 from dynacap.values import (
     library as _library,  # registers the handlers
     torch_library as _torch_library,
 )
 
-set_suspend_type(Suspend)
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 Fn = Callable[..., Any]
 _COMPILES = "a function, a method, a callable object or an nn.Module"
@@ -121,12 +119,17 @@ def _calling(target: Fn) -> types.FunctionType:
     return call  # type: ignore[return-value]
 
 
-def _compile_function(function: types.FunctionType, options: Options) -> Any:
-    hook = choose_hook()
-    session = Session(options, Place)
+def make_driver(options: Options, make_place: Any = Place, wanted: Any = is_users) -> Driver:
+    """What runs the functions of one compile call; ``reset`` knows of it."""
+    session = Session(options, make_place)
     _sessions.add(session)
-    driver = Driver(session, hook, is_users)
-    place = session.function_place(hook.original_code(function))
+    return Driver(session, choose_hook(), wanted)
+
+
+def _compile_function(function: types.FunctionType, options: Options) -> Any:
+    driver = make_driver(options)
+    session = driver.session
+    place = session.function_place(driver.hook.original_code(function))
     compiled = make_compiled_function(function, place.table, driver.finish)
     compiled._dynacap_session = session  # type: ignore[attr-defined]
     compiled._dynacap_place = place  # type: ignore[attr-defined]

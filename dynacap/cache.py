@@ -44,11 +44,16 @@ class Capture:
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of ``compile`` that capture needs."""
+    """The arguments of ``compile`` that capture needs.
+
+    ``everything``: what holds no tensor operation runs as captured too, and what plain frames call
+    may be captured; for tests of capture itself.
+    """
 
     backend: Backend = eager
     fullgraph: bool = False
     dynamic: bool | None = None
+    everything: bool = False
 
 
 @dataclass(eq=False)

@@ -21,7 +21,7 @@ from dynacap.errors import DynacapError
 from dynacap.executor.chain import Site
 from dynacap.guards.checker import PythonChecker
 from dynacap.guards.table import PythonEntryTable
-from dynacap.hook import CompiledFunction, Hook
+from dynacap.hook import CompiledFunction, Hook, set_suspend_type
 from dynacap.place import Place, hidden_codes as place_codes
 from dynacap.running import Runner, Values, hidden_codes, without_ours
 from dynacap.suspend import Suspend
@@ -34,6 +34,7 @@ _NO_FRAMES = (
     | inspect.CO_ITERABLE_COROUTINE
 )
 MAX_CHAIN = 32
+set_suspend_type(Suspend)
 Sites = tuple[Site, ...]
 Rest = list[tuple[Sites, Values]]
 """Chains of frames further out that wait, set apart: in deep recursion with breaks, only the
@@ -112,7 +113,7 @@ class Driver:
         runner = self._runner(site)
         split = len(values) - site.count
         outer, own = values[:split], values[split:]
-        token = self.hook.enter(self._offer)
+        token = self.hook.enter(self.offer)
         try:
             if plain:
                 outcome, result = None, (runner.plain(own, self._handled(waiting, outer)),)
@@ -180,13 +181,13 @@ class Driver:
         """A function that cannot be captured runs as it is; what it calls may be captured."""
         first = [flat[0]]
 
-        def offer(function: FunctionType) -> Any:
+        def offer_rest(function: FunctionType) -> Any:
             if first and first[0] is function:
                 first.clear()
                 return None
-            return self._offer(function)
+            return self.offer(function)
 
-        token = self.hook.enter(offer)
+        token = self.hook.enter(offer_rest)
         try:
             return call_flat(flat)
         finally:
@@ -194,13 +195,13 @@ class Driver:
 
     def _run_wrapped(self, wrapped: Any, function: FunctionType, args: Any, kwargs: Any) -> Any:
         """What torch.compile wrapped runs, as if it had not: it is captured here."""
-        token = self.hook.enter(self._offer)
+        token = self.hook.enter(self.offer)
         try:
             return wrapped(*args, **kwargs)
         finally:
             self.hook.exit(token)
 
-    def _offer(self, function: FunctionType) -> Any:
+    def offer(self, function: FunctionType) -> Any:
         """The hook's question: what runs in place of a frame of this function."""
         mark = marks.of(function)
         if mark is not None and mark.kind == "disable":

@@ -77,7 +77,8 @@ class Place:
         self.code = code  # kept alive, since the session knows it by id
         self.lock = threading.Lock()
         self.table: EntryTable = make_table(_weak_miss(weakref.ref(self), sites))
-        self.plain_entry = _plain_entry(sites, code)
+        everything = sites is None and session.options.everything
+        self.plain_entry = _OFFERS_CALLEES if everything else _plain_entry(sites, code)
         self.recompiles = Recompiles()
         self.clear()
 
@@ -167,7 +168,8 @@ class Place:
         sources: list[Source] = [Local(index, f"arg{index}") for index in range(len(flat))]
         built = build_entry(draft, session.options.backend, self.sites, sources)
         skipped = None
-        if built.graph is None and region.result is not None:
+        everything = session.options.everything
+        if built.graph is None and region.result is not None and not everything:
             skipped = NO_OPERATIONS
             built = Built(self.plain_entry, tuple(sources), built.code, None)
         if isinstance(built.fn, FunctionType):
@@ -190,7 +192,7 @@ class Place:
         why = str(refusal)
         fn = self.plain_entry
         if self.sites is None and isinstance(refusal, GraphBreak):
-            fn = functools.partial(_suspend_plain, None)  # what it calls may be captured
+            fn = _OFFERS_CALLEES
         try:
             slots = tuple(Local(index, f"arg{index}") for index in range(len(flat)))
             self._add(make_checker(guards, slots), fn, flat)
@@ -336,6 +338,9 @@ def _plain_entry(sites: tuple[Site, ...] | None, code: CodeType) -> Callable[...
 
 def _suspend_plain(sites: tuple[Site, ...] | None, *flat: Any) -> Suspend:
     return Suspend(sites, flat, plain=True)
+
+
+_OFFERS_CALLEES = functools.partial(_suspend_plain, None)  # what it calls may be captured
 
 
 def _call(*flat: Any) -> Any:

@@ -71,6 +71,7 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
     m.handled = gen.handled or outer
     gen.state = "running"
     m.frames.append(frame)
+    m.entered.add(frame.function.code)
     try:
         if thrown is not None:
             set_context(m, thrown)

@@ -10,6 +10,7 @@ innermost frame.  If it came up in a nested loop, capture starts afresh and stop
 from __future__ import annotations
 
 from pathlib import Path
+from types import CodeType
 from typing import Any, NoReturn
 
 from dynacap import marks
@@ -54,6 +55,7 @@ class Machine(Outside):
         self.stop_at = stop_at
         self.finalizers = Finalizers()
         self.max_frames = 1000
+        self.entered: set[CodeType] = set()  # what calls ran of the user's, for reports
 
     # -- where we are ----------------------------------------------------------------------------
     def location(self) -> tuple[str, int, str]:
@@ -185,6 +187,7 @@ class Machine(Outside):
         if len(self.frames) >= self.max_frames:
             self.graph_break("recursion", f"{len(self.frames)} calls deep")
         self.frames.append(frame)
+        self.entered.add(fn.code)
         return None
 
     def _enter_wrapped(self, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> Value | None:

@@ -218,6 +218,12 @@ class SettraceHook:
             function, table, finish, _activation, original_code
         )
 
+    def take(self, function: FunctionType) -> None:
+        """Dispatch a function from its first call on."""
+        code = function.__code__
+        if code.co_flags & (_ANY_GENERATOR | _FUNCTION_BODY) == _FUNCTION_BODY:
+            _exchange(function, code)
+
     def reset(self) -> None:
         """Put every exchanged code back and forget marks and findings."""
         for exchange in _exchanged.values():

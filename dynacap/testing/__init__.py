@@ -6,8 +6,11 @@ The parts, in the order in which they are used:
 * `observe` runs a sequence of calls and notes what came out of each;
 * `difference` says how two descriptions differ;
 * `check` puts them together: `check_same`, `check_scenario` and the decorators for tests.
+
+And `capture_all`: capture everything that runs, for test suites which know nothing of dynacap.
 """
 
+from dynacap.testing.capture_all import CaptureAll, Frames, functions_in
 from dynacap.testing.check import (
     Mismatch,
     Outcome,
@@ -25,6 +28,8 @@ __all__ = [
     "Again",
     "Branch",
     "Call",
+    "CaptureAll",
+    "Frames",
     "Leaf",
     "Mismatch",
     "Outcome",
@@ -36,6 +41,7 @@ __all__ = [
     "check_scenario",
     "compare",
     "differences",
+    "functions_in",
     "observe",
     "program",
     "scenario",

@@ -1,0 +1,253 @@
+"""CPython's own tests, with every frame of them captured: the verdicts must be those without.
+
+    python benchmarks/cpython_suite.py [--module NAME ...] [--test TEXT] [--hook HOOK ...]
+        [--jobs N] [--json FILE] [--verbose]
+
+Each module of the interpreter's `test` package runs in processes of its own: without dynacap, and
+under each hook with every function of the tests' own code captured (test methods, what they define
+and call, helper modules).  A test that kills its process or takes too long is a verdict too, and
+the rest of the module goes on in a new process.  Printed for each module: tests, verdicts that are
+the same and that differ, known ones (cpython_exceptions.txt) apart; and of the code objects that
+ran a frame, how many were captured whole, how many in pieces, how many ran as plain Python and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cpython_modules import environment, known, modules
+
+WORKER = Path(__file__).with_name("cpython_worker.py")
+HOOKS = ("pep523", "settrace")
+MOST_RESTARTS = 30
+NOT_OFFERED = "never offered"
+SHOWN_REASONS = 14
+
+
+@dataclass
+class Run:
+    """One module run in one way."""
+
+    verdicts: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str] = field(default_factory=dict)
+    codes: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    frames: dict[tuple[str, str, int], tuple[str, dict[str, int], dict[str, int]]] = field(
+        default_factory=dict
+    )
+    internal: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    capturing: float = 0.0
+
+    def read(self, lines: list[dict[str, Any]]) -> str:
+        """Take in what a worker wrote; the test that it was running when it ended, if any."""
+        running = ""
+        for line in lines:
+            if "start" in line:
+                running = line["start"]
+            elif "test" in line:
+                running = ""
+                self.verdicts[line["test"]] = line["verdict"]
+                self.details[line["test"]] = line["detail"]
+            self.seconds += line.get("seconds", 0.0)
+            self.capturing += line.get("capturing", 0.0)
+            self.internal.update(line.get("internal", {}))
+            for file, name, number, kind, _ in line.get("codes", ()):
+                self.codes[file, name, number] = kind
+            for file, name, number, *rest in line.get("frames", ()):
+                self.frames[file, name, number] = tuple(rest)
+        return running
+
+
+def work(module: str, mode: str, hook: str, options: argparse.Namespace) -> Run:
+    """Run a module in workers until each of its tests has a verdict."""
+    run, started = Run(), time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="cpython_suite") as folder:
+        done = Path(folder, "done")
+        for _ in range(MOST_RESTARTS):
+            done.write_text("\n".join(run.verdicts))
+            out = Path(folder, "out")
+            out.write_text("")
+            command = [sys.executable, str(WORKER), module, str(out), "--mode", mode]
+            command += ["--done", str(done), "--test", options.test, "--limit", str(options.limit)]
+            code, output = _call(command, folder, hook, options.limit * 20)
+            running = run.read([json.loads(line) for line in out.read_text().splitlines()])
+            if code == 0:
+                break
+            name = running or f"test.{module} (outside its tests)"
+            run.verdicts[name] = "timeout" if "Timeout (" in output or code is None else "crash"
+            run.details[name] = f"exit code {code}\n{output}"
+            if not running:
+                break
+    run.seconds = run.seconds or time.perf_counter() - started
+    return run
+
+
+def _call(command: list[str], folder: str, hook: str, limit: float) -> tuple[int | None, str]:
+    """The exit code, None where it took too long, and the end of the output."""
+    log = Path(folder, "log")
+    with log.open("wb") as to:
+        try:
+            code: int | None = subprocess.run(
+                command, cwd=folder, env=environment(hook), stdin=subprocess.DEVNULL, stdout=to,
+                stderr=subprocess.STDOUT, timeout=limit, check=False,
+            ).returncode  # fmt: skip
+        except subprocess.TimeoutExpired:
+            code = None
+    return code, log.read_bytes()[-6000:].decode(errors="replace")
+
+
+@dataclass
+class Result:
+    """A module under one hook, beside what it does without."""
+
+    module: str
+    hook: str
+    tests: int
+    differing: dict[str, tuple[str, str, str]]
+    excused: dict[str, str]
+    whole: int
+    pieces: int
+    plain: dict[str, int]
+    breaks: dict[str, int]
+    internal: dict[str, int]
+    seconds: float
+    seconds_plain: float
+    capturing: float
+
+    @property
+    def share(self) -> float:
+        """How many of the frames' codes were captured whole or in pieces, in per cent."""
+        captured = self.whole + self.pieces
+        return 100 * captured / max(captured + sum(self.plain.values()), 1)
+
+
+def compare(module: str, hook: str, plain: Run, census: Run, captured: Run) -> Result:
+    """Verdict by verdict, and what became of every code object that ran a frame."""
+    differing, excused = {}, {}
+    reasons = {each.test: each.reason for each in known() if each.covers(each.test, hook)}
+    for test in dict.fromkeys([*plain.verdicts, *captured.verdicts]):
+        before = plain.verdicts.get(test, "did not run")
+        after = captured.verdicts.get(test, "did not run")
+        if before != after and test in reasons:
+            excused[test] = reasons[test]
+        elif before != after:
+            differing[test] = (before, after, captured.details.get(test, ""))
+    kinds: Counter[str] = Counter()
+    why: Counter[str] = Counter()
+    breaks: Counter[str] = Counter()
+    for key in dict.fromkeys([*census.codes, *captured.frames]):
+        kind, reasons_plain, reasons_break = captured.frames.get(key, ("plain", {}, {}))
+        kinds[kind] += 1
+        breaks.update(reasons_break)
+        if kind == "plain":
+            why[next(iter(reasons_plain), census.codes.get(key) or NOT_OFFERED)] += 1
+    return Result(
+        module, hook, len(plain.verdicts), differing, excused, kinds["whole"], kinds["pieces"],
+        dict(why), dict(breaks), dict(captured.internal), captured.seconds, plain.seconds,
+        captured.capturing,
+    )  # fmt: skip
+
+
+def measure(module: str, options: argparse.Namespace) -> Iterator[Result]:
+    """The module without dynacap, and then under each hook."""
+    plain = work(module, "plain", "auto", options)
+    census = work(module, "census", "auto", options)
+    for hook in options.hook:
+        yield compare(module, hook, plain, census, work(module, "capture", hook, options))
+
+
+def line(result: Result) -> str:
+    """The figures of a module."""
+    good = result.tests - len(result.differing) - len(result.excused)
+    return (
+        f"{result.module:26} {result.hook:8} {result.tests:5} {good:5} {len(result.differing):5}"
+        f" {len(result.excused):5} {result.whole:6} {result.pieces:6}"
+        f" {sum(result.plain.values()):6} {result.share:6.1f}%"
+        f" {result.seconds_plain:7.1f} {result.seconds:7.1f}"
+    )
+
+
+def show(result: Result, verbose: bool) -> None:
+    """A line for a module, and one for each difference."""
+    print(line(result), flush=True)
+    for test, (before, after, detail) in result.differing.items():
+        print(f"    {test}: {before} -> {after}")
+        if verbose:
+            print("".join(f"        {line}\n" for line in detail.splitlines()))
+    for text, count in result.internal.items():
+        print(f"    internal error, {count} times: {text}")
+
+
+HEADER = (
+    f"{'module':26} {'hook':8} {'tests':>5} {'same':>5} {'other':>5} {'known':>5} {'whole':>6}"
+    f" {'pieces':>6} {'plain':>6} {'share':>7} {'s eager':>7} {'s':>7}"
+)
+
+
+def total(results: list[Result], hook: str) -> Result:
+    """The sum over the modules."""
+    of_hook = [each for each in results if each.hook == hook]
+    whole = Result("total", hook, 0, {}, {}, 0, 0, {}, {}, {}, 0, 0, 0)
+    for each in of_hook:
+        for name in ("tests", "whole", "pieces", "seconds", "seconds_plain", "capturing"):
+            setattr(whole, name, getattr(whole, name) + getattr(each, name))
+        whole.differing |= each.differing
+        whole.excused |= each.excused
+        whole.plain = dict(Counter(whole.plain) + Counter(each.plain))
+        whole.breaks = dict(Counter(whole.breaks) + Counter(each.breaks))
+    return whole
+
+
+def show_total(results: list[Result], hook: str) -> None:
+    """The line of the sum, and the commonest reasons."""
+    whole = total(results, hook)
+    print("-" * len(HEADER))
+    print(line(whole))
+    print(f"    capturing took {whole.capturing:.0f} s")
+    for title, counts in (("plain Python because", whole.plain), ("breaks", whole.breaks)):
+        most = Counter(counts).most_common(SHOWN_REASONS)
+        print(f"    {title}: " + ", ".join(f"{reason} {count}" for reason, count in most))
+
+
+def main() -> int:
+    """Run what was asked for; the exit status tells whether all verdicts are the same."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--module", nargs="+", default=[], help="only these, such as test_dict")
+    parser.add_argument("--test", default="", help="only tests with this in their name")
+    parser.add_argument("--hook", nargs="+", choices=HOOKS, default=["pep523"])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--limit", type=float, default=20, help="seconds for one test")
+    parser.add_argument("--json", type=Path, help="write all that was found to this file")
+    parser.add_argument("--verbose", action="store_true", help="show how each test went wrong")
+    options = parser.parse_args()
+    print(HEADER)
+    results: list[Result] = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        chosen = options.module or modules()
+        for found in pool.map(lambda module: list(measure(module, options)), chosen):
+            for result in found:
+                show(result, options.verbose)
+            results += found
+    for hook in options.hook:
+        show_total(results, hook)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(result) for result in results], indent=1))
+    return any(result.differing for result in results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""Runs the tests of one module of CPython's `test` package in this process, and writes what it saw.
+
+    python cpython_worker.py MODULE OUT --mode plain|census|capture [--done FILE] [--test TEXT]
+
+OUT gets one JSON object on a line, at once: a test that starts, its verdict, and at the end the
+frames.  So a test that kills the process is known by what it left.  `plain` runs without dynacap;
+`census` too, and notes which code objects ran a frame; `capture` captures every frame of the test
+package's own code.  Only `capture` imports dynacap.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import importlib
+import inspect
+import json
+import os
+import random
+import sys
+import time
+import traceback
+import unittest
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import test.support
+
+MODES = ("plain", "census", "capture")
+TESTS = str(Path(test.__file__).parent) + os.sep
+_MADE_BY_TESTS = ("<doctest ", "<string>", "<test")
+Key = tuple[str, str, int]
+
+
+def is_of_tests(filename: str) -> bool:
+    """Whether code with this file name belongs to the test package, or was made by its tests."""
+    return filename.startswith((TESTS, *_MADE_BY_TESTS))
+
+
+def key_of(code: CodeType) -> Key:
+    """What names a code object in another process."""
+    return (code.co_filename.removeprefix(TESTS), code.co_qualname, code.co_firstlineno)
+
+
+def kind_of(code: CodeType) -> str:
+    """Why capture may not start at this code: what it is, in a word; empty for a function."""
+    if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return "coroutine"
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ITERABLE_COROUTINE):
+        return "generator"
+    if not code.co_flags & inspect.CO_OPTIMIZED:
+        return "module body" if code.co_name == "<module>" else "class body"
+    return ""
+
+
+class Census:
+    """Notes every code object that runs a frame."""
+
+    def __init__(self) -> None:
+        self.codes: dict[CodeType, int] = {}
+
+    def active(self) -> AbstractContextManager[None]:
+        """Set again for each test, since some tests set a profile function of their own."""
+        sys.setprofile(self._see)
+        return nullcontext()
+
+    def _see(self, frame: FrameType, event: str, arg: object) -> None:
+        if event == "call" and is_of_tests(frame.f_code.co_filename):
+            self.codes[frame.f_code] = self.codes.get(frame.f_code, 0) + 1
+
+    def report(self) -> dict[str, Any]:
+        """Each code object: its key, what it is, how many frames ran."""
+        sys.setprofile(None)
+        return {
+            "codes": [
+                (*key_of(code), kind_of(code), count) for code, count in list(self.codes.items())
+            ]
+        }
+
+
+class Capture:
+    """Captures every function of the tests' own code."""
+
+    def __init__(self) -> None:
+        from dynacap.testing import CaptureAll  # the other modes run without dynacap
+
+        self.all = CaptureAll(_wanted)
+
+    def active(self) -> AbstractContextManager[None]:
+        """Active again for each test, since tests of tracing end it."""
+        return self.all.active()
+
+    def take(self, module: Any) -> None:
+        """See that functions which are called once are captured."""
+        from dynacap.testing import functions_in
+
+        for function in functions_in(vars(module), module.__name__):
+            self.all.take(function)
+
+    def report(self) -> dict[str, Any]:
+        """Each code object that was offered, and what became of it."""
+        frames = [
+            (*key_of(code), each.kind, dict(each.plain), dict(each.breaks))
+            for code, each in self.all.frames.items()
+            if is_of_tests(code.co_filename)
+        ]
+        errors = dict(self.all.internal_errors)
+        return {"frames": frames, "internal": errors, "capturing": self.all.seconds}
+
+
+def _wanted(function: FunctionType, code: CodeType) -> bool:
+    return is_of_tests(code.co_filename)
+
+
+class Log(unittest.TestResult):
+    """Writes each verdict as soon as it is known; holds capture active during each test."""
+
+    def __init__(self, out: Any, active: Callable[[], AbstractContextManager[None]], limit: float):
+        super().__init__()
+        self.out = out
+        self.limit = limit
+        self._active = active
+        self._context: AbstractContextManager[None] | None = None
+        self._verdict = ("ok", "")
+
+    def write(self, **fields: Any) -> None:
+        """A line of the output."""
+        os.write(self.out, (json.dumps(fields) + "\n").encode())
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        super().startTest(test)
+        self.write(start=test.id())
+        self._verdict = ("ok", "")
+        random.seed(0)
+        faulthandler.dump_traceback_later(self.limit, exit=True)
+        self._context = self._active()
+        self._context.__enter__()
+
+    def stopTest(self, test: unittest.TestCase) -> None:
+        context, self._context = self._context, None
+        if context is not None:
+            context.__exit__(None, None, None)
+        faulthandler.cancel_dump_traceback_later()
+        super().stopTest(test)
+        verdict, detail = self._verdict
+        self.write(test=test.id(), verdict=verdict, detail=detail)
+
+    def _note(self, verdict: str, error: Any = None, detail: str = "") -> None:
+        if self._verdict[0] in ("ok", "skip"):  # the first that went wrong counts
+            lines = traceback.format_exception(*error) if error is not None else [detail]
+            self._verdict = (verdict, "".join(lines)[-6000:])
+
+    def addError(self, test: Any, err: Any) -> None:
+        if self._context is None:  # in a fixture of a class or module
+            self.write(
+                test=test.id(), verdict="error", detail="".join(traceback.format_exception(*err))
+            )
+        self._note("error", err)
+
+    def addFailure(self, test: Any, err: Any) -> None:
+        self._note("fail", err)
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        if err is not None:
+            failed = issubclass(err[0], test.failureException)
+            self._note("fail" if failed else "error", err)
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        if self._context is None:
+            self.write(test=test.id(), verdict="skip", detail=reason)
+        self._note("skip", detail=reason)
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None:
+        self._note("expected failure", err)
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        self._note("unexpected success")
+
+
+def leaves(suite: Any) -> Iterator[Any]:
+    """The tests of a suite, one by one."""
+    for each in suite:
+        if isinstance(each, unittest.TestSuite):
+            yield from leaves(each)
+        else:
+            yield each
+
+
+def chosen(suite: Any, text: str, done: set[str]) -> unittest.TestSuite:
+    """The tests still to do, those with the text in their name."""
+    return unittest.TestSuite(
+        each for each in leaves(suite) if text in each.id() and each.id() not in done
+    )
+
+
+def run(options: argparse.Namespace, out: int) -> None:
+    """Load the module and run its tests."""
+    counter: Any = {"plain": None, "census": Census, "capture": Capture}[options.mode]
+    counter = counter() if counter is not None else None
+    active = counter.active if counter is not None else nullcontext
+    with active():
+        module = importlib.import_module(f"test.{options.module}")
+    if isinstance(counter, Capture):
+        counter.take(module)
+    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+    done = set(Path(options.done).read_text().splitlines()) if options.done else set()
+    log = Log(out, active, options.limit)
+    started = time.perf_counter()
+    chosen(suite, options.test, done).run(log)
+    log.write(seconds=time.perf_counter() - started)
+    if counter is not None:
+        log.write(**counter.report())
+
+
+def main() -> None:
+    """Run with the tests' own output thrown away."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("module")
+    parser.add_argument("out")
+    parser.add_argument("--mode", choices=MODES, required=True)
+    parser.add_argument("--done", default="", help="a file with the tests that are left out")
+    parser.add_argument("--test", default="", help="only tests with this in their name")
+    parser.add_argument("--limit", type=float, default=20, help="seconds for one test")
+    options = parser.parse_args()
+    sys.argv = sys.argv[:1]
+    test.support.use_resources = []
+    run(options, os.open(options.out, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+
+
+if __name__ == "__main__":
+    main()
