@@ -295,10 +295,10 @@ class ClassLacks(SourceGuard):
 @register
 @dataclass(frozen=True, init=False)
 class SetEq(SourceGuard):
-    """A set or frozenset of these constants and nothing else."""
+    """A set or frozenset of these constants and nothing else, which it shows in this order."""
 
     kind = "set"
-    members: frozenset[Fingerprint] = field(repr=False)
+    members: tuple[Fingerprint, ...] = field(repr=False)
     shown: str = field(compare=False)
     origin: Origin | None = field(default=None, compare=False)
 
@@ -309,7 +309,7 @@ class SetEq(SourceGuard):
         origin: Origin | None = None,
     ) -> None:
         _set(self, "source", source)
-        _set(self, "members", frozenset(map(fingerprint, members)))
+        _set(self, "members", tuple(map(fingerprint, members)))
         _set(self, "shown", show(sorted(members, key=repr)))
         _set(self, "origin", origin)
 
@@ -319,7 +319,7 @@ class SetEq(SourceGuard):
             return False
         if len(value) != len(self.members):
             return False
-        return {try_fingerprint(member) for member in value} == self.members
+        return tuple(map(try_fingerprint, value)) == self.members
 
     def expectation(self) -> str:
         return f"has the members {self.shown}"

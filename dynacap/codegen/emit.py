@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import itertools
 import keyword
 import math
 import re
@@ -253,11 +254,27 @@ def _dict(e: Emitter, value: DictValue) -> str:
 
 
 def _set(e: Emitter, value: SetValue) -> str:
-    maker = e.constant(value.type_, value.type_.__name__)
-    items = ", ".join(e.expr(item) for item in value.items.values())
-    name = e.let("members", f"{maker}([{items}])")
+    cls = value.type_
+    maker = e.constant(cls, cls.__name__)
+    if issubclass(cls, frozenset):
+        items = ", ".join(e.expr(item) for item in value.items.values())
+        name = e.let("members", f"frozenset.__new__({maker}, [{items}])")
+    else:
+        name = e.let("members", f"set.__new__({maker})")
+        repeat_steps(e, value, name)
     e.fill_attributes(value, name)
     return name
+
+
+def repeat_steps(e: Emitter, value: SetValue, name: str) -> None:
+    """Do to a set what was done to its value, without asking a subclass."""
+    for method, group in itertools.groupby(value.steps, key=lambda step: step[0]):
+        given = ["" if arg is None else e.expr(arg) for _, arg in group]
+        if method == "add":
+            e.line(f"set.update({name}, [{', '.join(given)}])")
+            continue
+        for arg in given:
+            e.line(f"set.{method}({name}, {arg})")
 
 
 def _slice(e: Emitter, value: SliceValue) -> str:

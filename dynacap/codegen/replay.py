@@ -5,7 +5,8 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from dynacap.codegen.emit import Emitter, dict_setter
+from dynacap.codegen import runtime
+from dynacap.codegen.emit import Emitter, dict_setter, repeat_steps
 from dynacap.values.base import DELETED, Value
 from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
@@ -64,11 +65,7 @@ def _list(e: Emitter, value: ListValue) -> None:
 
 
 def _set(e: Emitter, value: SetValue) -> None:
-    name = e.expr(value)
-    items = f"[{', '.join([e.expr(item) for item in value.items.values()])}]"
-    fresh = e.let("items", items)
-    e.line(f"set.clear({name})")
-    e.line(f"set.update({name}, {fresh})")
+    repeat_steps(e, value, e.expr(value))
 
 
 def _object(e: Emitter, value: ObjectValue) -> None:
@@ -78,7 +75,7 @@ def _object(e: Emitter, value: ObjectValue) -> None:
         if isinstance(held, Value):
             e.line(f"object.__setattr__({name}, {slot!r}, {e.expr(held)})")
         else:
-            e.line(f"object.__delattr__({name}, {slot!r})")
+            e.line(f"{e.helper(runtime.clear_slot)}({name}, {slot!r})")
 
 
 def _cell(e: Emitter, value: CellValue) -> None:

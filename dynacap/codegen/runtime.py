@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,12 @@ def object_new(cls: type) -> Any:
     """An instance of a class as its base that is written in C makes it, ``__init__`` not run."""
     base: Any = next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE)
     return base.__new__(cls)
+
+
+def clear_slot(obj: object, name: str) -> None:
+    """Leave a slot unset; it may be so already, if what was deleted had just been set."""
+    with contextlib.suppress(AttributeError):
+        object.__delattr__(obj, name)
 
 
 def make_function(

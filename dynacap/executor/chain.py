@@ -99,6 +99,7 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waitin
         if position in point.nulls:
             frame.stack.append(NULL)
             continue
+        m.finalizers.came_in(flat[at])
         held = m.wrap(flat[at], Local(at, f"temporary_{position}"))
         if position in point.excs:
             frame.stack.append(PreviousException(m.handled, held))

@@ -61,11 +61,12 @@ class Finalizers:
 
     def came_in(self, real: Any) -> None:
         """An object from outside belongs to a frame that goes on here."""
-        if _has_finalizer(real) or _is_watched(real):
+        if has_finalizer(real) or _is_watched(real):
             self.outside.add(id(real))
 
 
-def _has_finalizer(real: Any) -> bool:
+def has_finalizer(real: Any) -> bool:
+    """Whether code runs when an object dies."""
     kind = type(real)
     if kind is types.GeneratorType:
         return real.gi_frame is not None
@@ -81,7 +82,7 @@ def death_shows(value: Value | None) -> bool:
     if type(value) is Lazy or type(value) is ObjectValue:
         real = value.real
         if real is not None:
-            return _has_finalizer(real) or _is_watched(real)
+            return has_finalizer(real) or _is_watched(real)
         return type(value) is ObjectValue and value.cls.__weakrefoffset__ != 0
     return type(value) is GeneratorValue and value.state == "suspended"
 
@@ -251,4 +252,4 @@ def _gather(held: Any, found: list[Value]) -> None:
         found.append(held.function)
 
 
-__all__ = ["Finalizers", "close_dropped", "keep_outside"]
+__all__ = ["Finalizers", "close_dropped", "has_finalizer", "keep_outside"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynacap.values.base import Const, Value
@@ -16,7 +17,8 @@ class HashedKey:
     """Stands for a key in the storage of symbolic dicts and sets.
 
     Its hash is what the traced ``__hash__`` gives, which has to be a constant; equality asks the
-    traced ``__eq__``, when and as often as a dict would.
+    traced ``__eq__``.  Storage does not ask as often as a dict would, and the replay of effects
+    asks again: neither may have effects of its own.
     """
 
     __slots__ = ("_hash", "machine", "value")
@@ -26,7 +28,16 @@ class HashedKey:
             machine.graph_break("user-hash", f"the hash of a {value.cls.__name__}")
         self.machine = machine
         self.value = value
-        self._hash = hash(call_special(machine, value, "__hash__", []).constant())
+        given = self._without_effects(lambda: call_special(machine, value, "__hash__", []))
+        self._hash = hash(given.constant())
+
+    def _without_effects(self, ask: Callable[[], Value]) -> Value:
+        before = self.machine.effects
+        answer = ask()
+        if self.machine.effects != before:
+            kind = self.value.cls.__name__
+            self.machine.graph_break("user-hash", f"__hash__ or __eq__ of a {kind} has effects")
+        return answer
 
     def __hash__(self) -> int:
         return self._hash
@@ -35,6 +46,7 @@ class HashedKey:
         right = other.value if isinstance(other, HashedKey) else other
         if not isinstance(right, Value):
             right = Const(right)
-        return self.value is right or truth(
-            self.machine, compare(self.machine, "==", self.value, right)
-        )
+        if self.value is right:
+            return True
+        equal = self._without_effects(lambda: compare(self.machine, "==", self.value, right))
+        return truth(self.machine, equal)

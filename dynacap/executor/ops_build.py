@@ -31,7 +31,7 @@ def build_set(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop n, push a set."""
     made = SetValue({})
     for item in f.pop_many(i.arg):
-        made.items.setdefault(m.key_of(item), item)
+        made.add(m.key_of(item), item)
     f.stack.append(made)
 
 

@@ -8,6 +8,7 @@ import types
 from typing import Any
 
 from dynacap.errors import UserFrame
+from dynacap.executor.finalizers import has_finalizer
 from dynacap.executor.hashed_key import HashedKey
 from dynacap.executor.state import State
 from dynacap.guards import kinds, raw, relations, tensor_kind
@@ -66,6 +67,7 @@ class Outside(State):
         self._class_sources: dict[type, Source] = {}
         self._class_changes: dict[type, ClassChange] = {}
         self._touched: dict[Value, None] = {}
+        self.effects = 0  # how many changes there were, of the same value too
 
     # -- guards ----------------------------------------------------------------------------------
     def guard(self, kind: str, source: Source, *expected: Any) -> None:
@@ -341,6 +343,13 @@ class Outside(State):
     def touch(self, value: Value) -> None:
         """Note that a mutable value changed."""
         self._touched[value] = None
+        self.effects += 1
+
+    def let_go(self, value: Value) -> None:
+        """Something lets go of an object; breaks if its death can be seen."""
+        real = getattr(value, "real", None)
+        if real is not None and has_finalizer(real):
+            self.graph_break("finalizer", f"a {type(real).__name__} may die here")
 
     @property
     def touched(self) -> list[Value]:

@@ -7,7 +7,10 @@ say which earlier one they share memory with.
 
 from __future__ import annotations
 
+import array as arrays
 import collections
+import io
+import random
 import re
 import sys
 import types
@@ -28,7 +31,24 @@ HOOK_TABLE = re.compile(r"^_.*hooks\w*$")
 # Marks that torch.compile leaves, some with ids in them; and the way to what was decorated.
 MARKS = re.compile(r"^(_torch_?dynamo|_dynamo|_is_torch_compile$|__wrapped__$)")
 # Owned by one side only, or a cache that no program can see the use of.
-HIDDEN_ATTRIBUTES = frozenset({"_compiled_call_impl", "__weakref__", "__orig_class__"})
+HIDDEN_ATTRIBUTES = frozenset(
+    {"_compiled_call_impl", "__weakref__", "__orig_class__", "__vectorcalloffset__"}
+)
+# What the interpreter keeps in a class, and members that only stand for an instance's storage.
+CLASS_MACHINERY = frozenset(
+    {"__dict__", "__weakref__", "__doc__", "__module__", "__slotnames__", "_abc_impl"}
+)
+MEMBERS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+FOREIGN = frozenset({"torch", "numpy", "transformers", "dynacap", "attr", "hypothesis", "pytest"})
+# How the state of each kind of random generator is read.
+STREAMS: dict[type, Callable[[Any], Any]] = {
+    random.Random: lambda one: one.getstate(),
+    np.random.Generator: lambda one: repr(one.bit_generator.state),
+    np.random.RandomState: lambda one: (
+        repr(one.get_state()[2:]) + one.get_state()[1].tobytes().hex()
+    ),
+    torch.Generator: lambda one: one.get_state().numpy().tobytes(),
+}
 ITERATOR_TYPES: tuple[type, ...] = (
     type(iter([])),
     type(iter(())),
@@ -343,6 +363,40 @@ def module(taken: Snapshot, value: torch.nn.Module, path: str) -> Node:
     return Branch(type_name(value), taken.parts(inside, path))
 
 
+def numbers(taken: Snapshot, value: Any, path: str) -> Node:
+    """An array of numbers or bytes."""
+    return Branch(type_name(value), {"items": Leaf(repr(list(value)))})
+
+
+def user_class(taken: Snapshot, value: type, path: str) -> Node:
+    """A class: one of the program's own by what it holds, any other by its name."""
+    root = value.__module__.partition(".")[0]
+    if root in sys.stdlib_module_names or root in FOREIGN:
+        return named(taken, value, path)
+    held = [
+        (f".{name}", item)
+        for name, item in vars(value).items()
+        if name not in CLASS_MACHINERY and not isinstance(item, MEMBERS)
+    ]
+    return Branch(f"class {value.__qualname__}", taken.parts(held, path))
+
+
+def stream(taken: Snapshot, value: Any, path: str) -> Node:
+    """A generator of random numbers by its state."""
+    state = next(read(value) for kind, read in STREAMS.items() if isinstance(value, kind))
+    return Branch(type_name(value), {"state": Leaf(hash(state))})
+
+
+def text_buffer(taken: Snapshot, value: Any, path: str) -> Node:
+    """A buffer in memory by what was written to it."""
+    return Branch(type_name(value), {"text": Leaf(value.getvalue())})
+
+
+def as_it_is(taken: Snapshot, value: Node, path: str) -> Node:
+    """A description that was taken before."""
+    return value
+
+
 def instance(taken: Snapshot, value: object, path: str) -> Node:
     """Any other object by its attributes."""
     return Branch(type_name(value), taken.parts(attributes(value), path))
@@ -365,11 +419,17 @@ DESCRIBERS: dict[type, Describe] = {
     types.MethodType: method,
     types.BuiltinFunctionType: named,
     types.ModuleType: named,
-    type: named,
+    type: user_class,
+    Branch: as_it_is,
+    arrays.array: numbers,
+    bytearray: numbers,
+    memoryview: numbers,
+    io.StringIO: text_buffer,
     types.GeneratorType: generator,
     torch.nn.Module: module,
     object: instance,
     **dict.fromkeys(ITERATOR_TYPES, iterator),
+    **dict.fromkeys(STREAMS, stream),
 }
 
 

@@ -129,10 +129,12 @@ class SetValue(Stored):
     """A set or frozenset; ``items`` maps keys to the elements, in insertion order.
 
     ``shadow`` is a real set of the keys to which the same was done, for it has the order that
-    CPython would show; None while elements were only added.
+    CPython would show; None while elements were only added.  ``steps`` are the methods called on
+    it since it was made or came in, each with its argument: the order of the elements hangs on
+    them, so they are called again outside.
     """
 
-    __slots__ = ("items", "shadow")
+    __slots__ = ("items", "shadow", "steps")
 
     def __init__(
         self,
@@ -145,6 +147,9 @@ class SetValue(Stored):
         super().__init__(type_, real, source)
         self.items = items
         self.shadow: Any = shadow if shadow is not None else real
+        self.steps: list[tuple[str, Value | None]] = []
+        if real is None:
+            self.steps += [("add", items[key]) for key in (items if shadow is None else shadow)]
 
     def table(self) -> Any:
         """The shadow, to be read."""
@@ -163,14 +168,24 @@ class SetValue(Stored):
 
     def add(self, key: Key, item: Value) -> None:
         """Add an element unless it is there."""
-        self.items.setdefault(key, item)
+        if key not in self.items:
+            self.items[key] = item
+            self.steps.append(("add", item))
         if self.shadow is not None:
             self.changing().add(key)
 
     def discard(self, key: Key) -> bool:
         """Remove an element; False if it was not there."""
         self.changing().discard(key)
-        return self.items.pop(key, None) is not None
+        item = self.items.pop(key, None)
+        if item is not None:
+            self.steps.append(("discard", item))
+        return item is not None
+
+    def clear(self) -> None:
+        """Remove all elements."""
+        self.items, self.shadow = {}, set()
+        self.steps.append(("clear", None))
 
     def constant(self) -> Any:
         if self.type_ is not frozenset:
@@ -218,6 +233,8 @@ class DictValue(Stored):
             self.dirty.pop(key, None)  # replayed in the order of what is fresh
             self.fresh[key] = None
             self.keyvals[key] = keyval
+        elif isinstance(present, Value):
+            t.let_go(present)
         self.over[key] = value
         if self.real is not None:
             self.dirty[key] = None
@@ -225,8 +242,10 @@ class DictValue(Stored):
 
     def delete(self, t: Tracer, key: Key) -> bool:
         """Remove a key; False if it was not there."""
-        if self.get(t, key) is None:
+        present = self.get(t, key)
+        if present is None:
             return False
+        t.let_go(present)
         self.fresh.pop(key, None)
         if self.real is None:
             del self.over[key]

@@ -82,6 +82,10 @@ class Tracer(Protocol):
         """Note that a mutable value changed, so that the change is replayed outside."""
         ...
 
+    def let_go(self, value: Value) -> None:
+        """Something lets go of an object; breaks if its death can be seen."""
+        ...
+
     # -- control ---------------------------------------------------------------------------------
     def call(self, fn: Value, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
         """Call a value now, inlining Python functions; may raise UserRaise or GraphBreak."""

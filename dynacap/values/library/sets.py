@@ -24,6 +24,7 @@ from dynacap.values.library.handlers import (
 from dynacap.values.tracer import Tracer
 
 Keyed = dict[Any, Value]  # what stands for an element as a key -> the element
+Combine = Callable[[Keyed, Keyed], Keyed]
 _BOTH = (set, frozenset)
 
 
@@ -73,9 +74,7 @@ def update(t: Tracer, self: SetValue, iterable: Value) -> None:
     """``set.update`` with one iterable; what was added stays where the iterable raises."""
     t.touch(self)
     if isinstance(as_storage(t, iterable), (SetValue, DictValue)):
-        added = keyed_of(t, iterable)
-        self.changing().update(table_of(t, iterable))
-        self.items = unite(self.items, added)
+        apply(t, self, "update", unite, iterable)
         return
     iterator = iterate(t, iterable)
     while (item := advance(t, iterator)) is not None:
@@ -153,16 +152,18 @@ def _remove(t: Tracer, self: SetValue, item: Value, /) -> None:
 def _pop(t: Tracer, self: SetValue, /) -> Value:
     if not self.items:
         t.raise_error(KeyError, "pop from an empty set")
+    if self.real is not None:
+        t.graph_break("set-order", "where an outside set stands after earlier pops is not known")
     ordered(t, self)
     item = self.items.pop(self.changing().pop())
+    self.steps.append(("pop", None))
     t.touch(self)
     return item
 
 
 @handles(set.clear)
 def _clear(t: Tracer, self: SetValue, /) -> None:
-    self.items = {}
-    self.shadow = set()
+    self.clear()
     t.touch(self)
 
 
@@ -198,16 +199,19 @@ def differ(left: Keyed, right: Keyed) -> Keyed:
     return {**subtract(left, right), **subtract(right, left)}
 
 
-Combine = Callable[[Keyed, Keyed], Keyed]
+def apply(t: Tracer, self: SetValue, method: str, combine: Combine, other: Value) -> None:
+    """Call a method that changes the set by what another iterable holds."""
+    other = _walked_once(t, other)
+    stored, keyed, table = as_storage(t, other), keyed_of(t, other), table_of(t, other)
+    is_set = isinstance(stored, SetValue)
+    given = SetValue(dict(keyed), shadow=set(table)) if is_set else ListValue([*keyed.values()])
+    getattr(self.changing(), method)(table)
+    self.items = combine(self.items, keyed)
+    self.steps.append((method, given))
 
 
 def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine) -> None:
     """``a | b``, ``a |= b``, ``a.union(*others)`` and ``a.update(*others)``, or their kin."""
-
-    def apply(t: Tracer, self: SetValue, other: Value) -> None:
-        other = _walked_once(t, other)
-        getattr(self.changing(), inplace)(table_of(t, other))
-        self.items = combine(self.items, keyed_of(t, other))
 
     @handles(*methods(f"__{symbol}__", *_BOTH))
     def operate(t: Tracer, self: SetValue, other: Value, /) -> Value:
@@ -221,7 +225,7 @@ def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine)
     def operate_inplace(t: Tracer, self: SetValue, other: Value, /) -> Value:
         if not isinstance(as_storage(t, other), SetValue):
             return not_implemented()
-        apply(t, self, other)
+        apply(t, self, inplace, combine, other)
         t.touch(self)
         return self
 
@@ -229,7 +233,7 @@ def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine)
     def method(t: Tracer, self: SetValue, /, *others: Value) -> Value:
         made = SetValue(dict(self.items), _kind(self), shadow=set(self.table()))
         for other in others:
-            apply(t, made, other)
+            apply(t, made, inplace, combine, other)
         return made
 
     @handles(*methods(inplace, *_BOTH))
@@ -238,7 +242,7 @@ def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine)
             if plain == "union":
                 update(t, self, other)
             else:
-                apply(t, self, other)
+                apply(t, self, inplace, combine, other)
         t.touch(self)
 
 
