@@ -14,15 +14,16 @@ Three things happen on the way, none of which changes what is checked:
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import Any
 
-from dynacap.guards import kinds, process_state, relations, tensor_kind
+from dynacap.guards import iterators, kinds, process_state, relations, tensor_kind
 from dynacap.guards.constant import ConstKey
 from dynacap.guards.guard_set import GuardSet
 from dynacap.guards.kinds import Guard
 from dynacap.guards.plan import ROOT, Plan
-from dynacap.guards.raw import IMMUTABLE_TYPE, type_flags
+from dynacap.guards.raw import IMMUTABLE_TYPE, MISSING, type_flags
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
 from dynacap.guards.tensor_lowering import is_plain, lower_state, tensor_spec
@@ -135,6 +136,7 @@ def _depends_on_object_alone(check: Check) -> bool:
 # Steps whose result stays the same as long as the object does.
 _FIXED_STEPS = frozenset({"function_globals", "function_builtins", "closure_cell"})
 _SKIPPABLE_STEPS = frozenset({"dict_item", "class_attr", "super_attr"})
+_READ_BY_PYTHON = {cls.op: cls for cls in iterators.READS}
 _NAMED_STEPS = frozenset({"attr", "class_attr", "super_attr"})
 _INDEXED_STEPS = frozenset(
     {"local", "closure_cell", "function_default", "seq_item", "deque_item", "dict_key"}
@@ -276,7 +278,7 @@ class _Layout:
         base = draft.base
         self.nodes.append(
             (
-                draft.step,
+                "call" if draft.step in _READ_BY_PYTHON else draft.step,
                 -1 if base is None else (base.reg, base.fixed),
                 draft.reg,
                 owned,
@@ -321,7 +323,15 @@ def _key_operand(draft: Draft) -> Operand | None:
         return operand(draft.key) if type(draft.key) is Ref else ("identity", draft.key.obj)
     if draft.step in ("dict_item", "sys_module"):
         return operand(draft.key)
+    if draft.step in _READ_BY_PYTHON:
+        return "identity", partial(_read, _READ_BY_PYTHON[draft.step], draft.key)
     return operand(draft.key[0]) if draft.step == "super_attr" else None
+
+
+def _read(kind: type[iterators.Read], key: Any, value: object) -> tuple[object, ...]:
+    """What such a source reads, in the form that the C checker takes."""
+    found = kind.take(value, key)
+    return () if found is MISSING else (found,)
 
 
 def _attribute_name(draft: Draft) -> str | None:

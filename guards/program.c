@@ -7,7 +7,7 @@ const char *const step_names[STEP_COUNT] = {
     "local",         "const",        "sys_module", "function_globals", "function_builtins",
     "closure_cell",  "cell_contents", "function_default", "instance_dict", "dict_item",
     "dict_key",      "seq_item",     "deque_item", "attr",             "type_of",
-    "class_attr",    "super_attr",   "remember",
+    "class_attr",    "super_attr",   "call",       "remember",
 };
 const char *const check_names[CHECK_COUNT] = {
     "type", "identity", "constant", "length", "keys", "has", "lacks", "class_lacks", "tensor", "call",

@@ -29,6 +29,7 @@ typedef enum {
     STEP_TYPE_OF,
     STEP_CLASS_ATTR,
     STEP_SUPER_ATTR,
+    STEP_CALL,     /* a function of ours reads it: (value,) or () */
     STEP_REMEMBER, /* not a value: the fixed children of node `index` hold */
     STEP_COUNT,
 } Step;

@@ -118,6 +118,17 @@ step_sys_module(Node *node)
                : find_item(modules, &node->key, &node->hint);
 }
 
+/* A new reference. */
+static PyObject *
+step_call(PyObject *function, PyObject *base)
+{
+    PyObject *answer = PyObject_CallOneArg(function, base);
+    PyObject *value = tuple_item(answer, 0);
+    Py_XINCREF(value);
+    Py_XDECREF(answer);
+    return value;
+}
+
 /* The value of a node; *owned says whether the reference is new. */
 static inline PyObject *
 take_step(Node *node, PyObject *base, PyObject *const *flat, Py_ssize_t nflat, int *owned)
@@ -152,6 +163,9 @@ take_step(Node *node, PyObject *base, PyObject *const *flat, Py_ssize_t nflat, i
     case STEP_DEQUE_ITEM:
         *owned = 1;
         return deque_item(base, node->index);
+    case STEP_CALL:
+        *owned = 1;
+        return step_call(node->key.obj, base);
     default:
         return step_function(node, base);
     }

@@ -10,6 +10,12 @@ from dynacap.codegen.emit import Emitter, dict_setter, repeat_steps
 from dynacap.values.base import DELETED, Value
 from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
+from dynacap.values.iterator_outside import (
+    OutsideIterator,
+    SimpleIterator,
+    advance_real,
+    move_real,
+)
 from dynacap.values.object import CellValue, ClassChange, ObjectValue
 
 
@@ -25,6 +31,7 @@ def replay(e: Emitter, touched: list[Value]) -> None:
                 break
         else:
             e.machine.graph_break("side-effect", f"a change of a {value.describe()}")
+    _ends(e, touched)
 
 
 def _dict(e: Emitter, value: DictValue) -> None:
@@ -92,6 +99,24 @@ def _class(e: Emitter, value: ClassChange) -> None:
         e.line(f"type.__setattr__({name}, {attribute!r}, {e.expr(held)})")
 
 
+def _iterator(e: Emitter, value: OutsideIterator) -> None:
+    steps = value.taken - value.by_others
+    if steps and value.place(e.machine) is None:
+        e.line(f"{e.helper(advance_real)}({e.expr(value)}, {steps})")
+
+
+def _ends(e: Emitter, touched: list[Value]) -> None:
+    """What iterators do when all else is done: find their place in lists that have changed, and
+    meet their ends, those over others first."""
+    iterators = [value for value in touched if isinstance(value, OutsideIterator)]
+    for value in sorted(iterators, key=lambda each: isinstance(each, SimpleIterator)):
+        place = value.place(e.machine)
+        if place is not None:
+            e.line(f"{e.helper(move_real)}({e.expr(value)}, {place})")
+        if value.missed:
+            e.line(f"{e.helper(advance_real)}({e.expr(value)}, {value.missed})")
+
+
 _RULES: dict[type, Any] = {
     ClassChange: _class,
     DictValue: _dict,
@@ -99,4 +124,5 @@ _RULES: dict[type, Any] = {
     SetValue: _set,
     ObjectValue: _object,
     CellValue: _cell,
+    OutsideIterator: _iterator,
 }

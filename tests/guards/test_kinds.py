@@ -29,6 +29,7 @@ from dynacap.guards import (
     Source,
     TypeIs,
 )
+from dynacap.guards.iterators import ItemsAhead
 
 X, Y, Z = Local(0, "x"), Local(1, "y"), Local(2, "z")
 
@@ -180,6 +181,28 @@ TABLE = [
             *(DictChild(a=1, b=2), ListChild([1, 2]), bytearray(2), frozenset({1, 2})),
         ],
         [[1], {}, "abc", 2, None, Liar(), Plain()],
+    ),
+    Row(
+        "ahead",
+        lambda s: ItemsAhead(s, 2, False),
+        [
+            *(
+                iter([1, 2]),
+                iter((1, 2)),
+                iter("ab"),
+                iter(range(2)),
+                iter({1, 2}),
+                reversed([1, 2]),
+            ),
+            *(iter({1: 1, 2: 2}), iter({1: 1, 2: 2}.items()), iter(ListChild([1, 2])), iter(b"ab")),
+        ],
+        [iter([1]), iter(()), [1, 2], None, zip([1, 2]), Liar(), iter(range(3))],
+    ),
+    Row(
+        "ahead at least",
+        lambda s: ItemsAhead(s, 2, True),
+        [iter([1, 2, 3]), iter(range(2)), reversed(range(9))],
+        [iter([1]), iter(""), 3, iter(int, 1)],
     ),
     Row("empty", lambda s: Length(s, 0), [{}, [], ordered()], [{1: 1}, None]),
     Row(

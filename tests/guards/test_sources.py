@@ -34,6 +34,15 @@ from dynacap.guards import (
     SysModule,
     TypeOf,
 )
+from dynacap.guards.iterators import (
+    MOST_COPIED,
+    Container,
+    IteratorPart,
+    IteratorShape,
+    NextItem,
+    NextNumber,
+    Position,
+)
 
 X = Local(0, "x")
 
@@ -119,6 +128,7 @@ SUPER = f"super({__name__}.Child, x)"
 A_CLASS = Child
 MOVED = collections.OrderedDict.fromkeys("abc")
 MOVED.move_to_end("a")
+SHARED = [1, 2]
 
 FOUND: list[tuple[Source, object, object, str]] = [
     (X, "value", "value", "x"),
@@ -158,6 +168,15 @@ FOUND: list[tuple[Source, object, object, str]] = [
     (Attr(X, "maxlen"), collections.deque(maxlen=3), 3, "x.maxlen"),
     (Attr(X, "__name__"), Child, "Child", "x.__name__"),
     (TypeOf(X), Child(), Child, "type(x)"),
+    (NextItem(X, 1), iter([5, 6]), 6, "next_item(x, 1)"),
+    (NextItem(X, 1), reversed([5, 6]), 5, "next_item(x, 1)"),
+    (NextItem(X, 0), iter(ListChild([7])), 7, "next_item(x, 0)"),
+    (NextItem(X, 1), iter({"a": 1, "b": 2}.items()), ("b", 2), "next_item(x, 1)"),
+    (NextNumber(X, 2), enumerate("abc", 5), 7, "next_number(x, 2)"),
+    (Container(X), iter(SHARED), SHARED, "container(x)"),
+    (Position(X), iter(SHARED), 0, "position(x)"),
+    (IteratorPart(X, 0), map(len, []), len, "iterator_part(x, 0)"),
+    (IteratorShape(X), zip([], [], strict=True), (2, True), "iterator_shape(x)"),
     (ClassAttr(TypeOf(X), "shared"), Child(), "child", "type(x).shared"),
     (ClassAttr(X, "method"), Child, Base.method, "x.method"),
     (ClassAttr(TypeOf(X), "computed"), Child(), Child.__dict__["computed"], "type(x).computed"),
@@ -195,6 +214,16 @@ ABSENT: list[tuple[Source, object]] = [
     (SeqItem(X, 0), "ab"),
     (DequeItem(X, 2), collections.deque([1, 2])),
     (DequeItem(X, 0), [1]),
+    (NextItem(X, 2), iter([5, 6])),
+    (NextItem(X, 2), reversed([5, 6])),
+    (NextItem(X, 0), [5, 6]),
+    (NextItem(X, 0), iter(dict.fromkeys(range(MOST_COPIED + 1)))),
+    (NextNumber(X, 0), zip("a", "b", strict=False)),
+    (Container(X), iter((1, 2))),
+    (Position(X), zip("a")),
+    (IteratorPart(X, 2), zip("a", "b", strict=False)),
+    (IteratorPart(X, 0), [len]),
+    (IteratorShape(X), iter([])),
     (Attr(X, "empty"), Slotted()),
     (Attr(X, "computed"), Child()),
     (Attr(X, "shared"), Child()),

@@ -27,6 +27,7 @@ from dynacap.values.iterator_itertools import (
     TeeIterator,
     WhileIterator,
 )
+from dynacap.values.iterator_outside import OutsideIterator
 from dynacap.values.library.handlers import handles, index_of, is_none
 from dynacap.values.library.iteration import next_
 from dynacap.values.tracer import Tracer
@@ -210,6 +211,8 @@ def _reversed_range(t: Tracer, self: Value, /) -> Value:
 
 @handles(iter([]).__class__.__length_hint__)  # type: ignore[attr-defined]
 def _length_hint(t: Tracer, self: Any, /) -> Value:
+    if isinstance(self, OutsideIterator):
+        t.graph_break("outside-iterator", "the length of an iterator made elsewhere")
     return Const(0 if self.done else max(len(self.over.items) - self.index, 0))
 
 
