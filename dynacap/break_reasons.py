@@ -159,6 +159,8 @@ _LANGUAGE = _reasons(
      "define the class outside the compiled function"),
     ("class-body", "The body of a class, or code made by exec, runs.",
      "define the class outside the compiled function"),
+    ("type-parameters", "Type parameters or a type alias are made.",
+     "write them outside the compiled function"),
     ("class-dict", "The dict of a class is read.", "use getattr on the class"),
     ("class-item", "A class is subscripted with what is no constant.", _OUTSIDE),
     ("metaclass-call", "A class is called whose metaclass is written in C.", _OUTSIDE),

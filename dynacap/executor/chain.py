@@ -87,9 +87,7 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waitin
     at += 1
     names = code.co_cellvars + code.co_freevars
     for index, name in enumerate(names):
-        cell = m.wrap(flat[at], Local(at, name))
-        assert isinstance(cell, CellValue)
-        frame.cells[index] = cell
+        frame.cells[index] = m.wrap(flat[at], Local(at, name))
         at += 1
     for local in point.bound:
         m.finalizers.came_in(flat[at])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dynacap.executor.frame import Frame, PreviousException
+from dynacap.opcodes.instruction import Handler
 from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.function import BoundMethod
 from dynacap.values.object import ExceptionValue
@@ -73,17 +75,24 @@ def inside_try(m: Machine) -> bool:
 
 
 def _has_handler(frame: Frame) -> bool:
-    index = frame.index
-    while True:
-        handler = frame.code.handlers[index]
-        if handler is None:
-            return False
-        index = handler.target
-        first, second = frame.instructions[index : index + 2]
-        if first.op == "COPY":
-            continue
+    for handler in handlers_around(frame):
+        second = frame.instructions[handler.target + 1]
         if second.op != "WITH_EXCEPT_START" or not _is_of_torch(frame, handler.depth):
             return True
+    return False
+
+
+# How the handlers begin that the compiler puts around handlers, comprehensions and generators.
+_CLEANUP = frozenset({"COPY", "SWAP", "CLEANUP_THROW", "STOPITERATION_ERROR"})
+
+
+def handlers_around(frame: Frame) -> Iterator[Handler]:
+    """The handlers of the program's in which the current instruction lies, innermost first."""
+    handler = frame.code.handlers[frame.index]
+    while handler is not None:
+        if frame.instructions[handler.target].op not in _CLEANUP:
+            yield handler
+        handler = frame.code.handlers[handler.target]
 
 
 def _is_of_torch(frame: Frame, depth: int) -> bool:

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dynacap.executor.exceptions import handlers_around
 from dynacap.executor.frame import Frame
 from dynacap.executor.generators import close_generator
 from dynacap.values.base import Lazy, UserRaise, Value
@@ -56,7 +57,7 @@ class Finalizers:
     def suspended(self, gen: GeneratorValue) -> None:
         """A generator was put aside; its death counts if a handler is around it."""
         frame: Frame = gen.frame
-        if frame.code.handlers[frame.index] is not None:
+        if any(handlers_around(frame)):
             self.open.setdefault(gen, ())
 
     def came_in(self, real: Any) -> None:

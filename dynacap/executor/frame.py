@@ -9,7 +9,6 @@ from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Sentinel, Value
 from dynacap.values.container import DictValue
 from dynacap.values.function import FunctionValue, GeneratorValue
-from dynacap.values.object import CellValue
 
 StackItem = Value | Sentinel
 
@@ -66,7 +65,8 @@ class Frame:
         self.instructions: list[Instruction] = code.instructions
         self.locals = locals_
         count = len(function.code.co_cellvars) + len(function.code.co_freevars)
-        self.cells: list[CellValue | None] = [None] * count
+        # Cells; while an inlined comprehension uses the place of one, the value that it has there.
+        self.cells: list[Value | None] = [None] * count
         self.stack: list[StackItem] = []
         self.pc = 0
         self.index = 0

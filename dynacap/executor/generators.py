@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynacap.executor.exceptions import set_context, unwind
 from dynacap.executor.frame import Frame
+from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.data_model.items import stop_value
 from dynacap.values.function import FunctionValue, GeneratorValue
@@ -79,7 +80,7 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
         value = m.run_nested()
     except UserRaise as raised:
         gen.state = "done"
-        _no_stop_iteration(m, raised)
+        raised.exc = escaping(m, raised.exc)
         raise
     finally:
         gen.handled = m.handled if m.handled is not outer else None
@@ -94,15 +95,15 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
     return value
 
 
-def _no_stop_iteration(m: Machine, raised: UserRaise) -> None:
-    """PEP 479: a StopIteration that leaves a generator becomes a RuntimeError."""
-    exc = raised.exc
-    if isinstance(exc, ExceptionValue) and issubclass(exc.cls, StopIteration):
-        error = ExceptionValue(RuntimeError, [Const("generator raised StopIteration")])
-        set_context(m, error)
-        error.cause = error.context = exc
-        error.suppress = True
-        raise UserRaise(error)
+def escaping(m: Machine, exc: Value) -> Value:
+    """PEP 479: what leaves a generator; in place of a StopIteration a RuntimeError."""
+    if not isinstance(exc, ExceptionValue) or not issubclass(exc.cls, StopIteration):
+        return exc
+    error = ExceptionValue(RuntimeError, [Const("generator raised StopIteration")])
+    set_context(m, error)
+    error.cause = error.context = exc
+    error.suppress = True
+    return error
 
 
 def _throw_into_delegate(
@@ -123,21 +124,22 @@ def _throw_into_delegate(
     try:
         return resume_generator(m, delegate, None, thrown), None
     except UserRaise as raised:
-        if not issubclass(raised.exc.cls, StopIteration):
+        send = _send_before(frame)
+        # Where the iterator stays on the stack, a CLEANUP_THROW looks at what came out of it.
+        if send.arg or not issubclass(raised.exc.cls, StopIteration):
             return None, raised.exc
+        assert send.target is not None
         frame.stack[-1] = stop_value(raised.exc)
-        frame.pc = _send_before(frame)
+        frame.pc = send.target
         return None, None
 
 
-def _send_before(frame: Frame) -> int:
-    """Where the ``yield from`` that a frame waits in goes on when its delegate is done."""
+def _send_before(frame: Frame) -> Instruction:
+    """The SEND of the ``yield from`` that a frame waits in."""
     index = frame.index
     while frame.instructions[index].op != "SEND":
         index -= 1
-    target = frame.instructions[index].target
-    assert target is not None
-    return target
+    return frame.instructions[index]
 
 
 def close_generator(m: Machine, gen: GeneratorValue) -> None:

@@ -9,6 +9,7 @@ innermost frame.  If it came up in a nested loop, capture starts afresh and stop
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import CodeType
 from typing import Any, NoReturn
@@ -107,9 +108,10 @@ class Machine(Outside):
     def run_chain(self) -> Value:
         """Run the chain until its outermost frame returns; UserRaise if the program raises."""
         frames, finalizers = self.frames, self.finalizers
+        stop_at = self.stop_at if self.stop_at >= 0 else sys.maxsize
         while True:
             frame = frames[-1]
-            if self.steps == self.stop_at:
+            if self.steps >= stop_at and frame.code.is_boundary(frame.pc):
                 raise StopHere
             self.steps += 1
             if finalizers.outside:
@@ -119,6 +121,11 @@ class Machine(Outside):
                 close_dropped(self, frame, result)
             if result is not None:
                 return result
+
+    def steps_before(self) -> int:
+        """How many instructions came before the original that runs now on the chain."""
+        frame = self.frames[-1]
+        return self.steps - 1 - (frame.index - frame.code.boundary(frame.index))
 
     def run_nested(self) -> Value:
         """Run the frame just pushed to its end."""

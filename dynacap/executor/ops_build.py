@@ -70,6 +70,12 @@ def format_value(m: Machine, f: Frame, i: Instruction) -> None:
         f.stack.append(m.call(Known(format), [value, spec]))
 
 
+@handles("CONVERT_VALUE")
+def convert_value(m: Machine, f: Frame, i: Instruction) -> None:
+    """Replace the top by its str, repr or ascii."""
+    f.push(m.call(Known(i.arg), [f.pop()]))
+
+
 def _peek(f: Frame, depth: int) -> Value:
     value = f.stack[-depth]
     assert isinstance(value, Value)

@@ -9,7 +9,7 @@ from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import NULL, Known, Value
 from dynacap.values.container import DictValue, TupleValue
-from dynacap.values.data_model import unpack
+from dynacap.values.data_model import get_attribute, unpack
 from dynacap.values.data_model.attributes import make_super
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.function import FunctionValue
@@ -20,22 +20,29 @@ from dynacap.values.torch_library.modules import resolve_module_call
 @handles("CALL")
 def call(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop arguments, callable and self or NULL; push the result, perhaps after a frame has run."""
-    argc, names = i.arg
+    _call(m, f, *i.arg)
+
+
+@handles("CALL_KW")
+def call_kw(m: Machine, f: Frame, i: Instruction) -> None:
+    """The same; the names of keywords lie on top."""
+    _call(m, f, i.arg, f.pop().constant())
+
+
+def _call(m: Machine, f: Frame, argc: int, names: tuple[str, ...]) -> None:
     args = f.pop_many(argc)
     kwargs: Kwargs = {}
     if names:
         split = argc - len(names)
         kwargs = dict(zip(names, args[split:], strict=True))
         args = args[:split]
-    second, first = f.stack.pop(), f.stack.pop()
-    if first is NULL:
-        fn = second
-    elif second is NULL:
-        fn = first
-    else:
-        fn = first
-        args.insert(0, second)  # type: ignore[arg-type]
-    _invoke(m, f, fn, args, kwargs)  # type: ignore[arg-type]
+    fn, *first = _callee(f)
+    _invoke(m, f, fn, [*first, *args], kwargs)
+
+
+def _callee(f: Frame) -> list[Value]:
+    """Pop what is called: beside a NULL, over it or under; or a function and its first argument."""
+    return [item for item in f.pop_many(2) if item is not NULL]
 
 
 @handles("CALL_FUNCTION_EX")
@@ -49,9 +56,7 @@ def call_function_ex(m: Machine, f: Frame, i: Instruction) -> None:
                 m.raise_error(TypeError, "keywords must be strings")
             kwargs[name] = value
     args = unpack(m, f.pop())
-    fn = f.pop()
-    if f.stack and f.stack[-1] is NULL:
-        f.stack.pop()
+    (fn,) = _callee(f)
     _invoke(m, f, fn, args, kwargs)
 
 
@@ -91,21 +96,44 @@ def _implicit_super(m: Machine, f: Frame) -> Value:
     return make_super(cls, obj)
 
 
+@handles("LOAD_SUPER_ATTR")
+def load_super_attr(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop object, class and what the name ``super`` means; push the attribute of its result."""
+    fn, cls, obj = f.pop_many(3)
+    if type(fn) is Known and fn.value is super and not i.arg.explicit:
+        found = make_super(cls, obj)
+    else:
+        found = m.call(fn, [cls, obj] if i.arg.explicit else [])
+    f.push(get_attribute(m, found, i.arg.name))
+
+
 @handles("MAKE_FUNCTION")
 def make_function(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop code and what the flags say (closure, annotations, defaults); push a function."""
     made = FunctionValue(f.pop().constant())
     made.globals_of = f.function.globals_of
     made.cells = []
-    if i.arg & 8:
-        cells = f.pop()
-        assert isinstance(cells, TupleValue)
-        made.cells = [cell for cell in cells.items if isinstance(cell, CellValue)]
-    if i.arg & 4:
-        made.annotations = f.pop()
-    if i.arg & 2:
-        kwdefaults = f.pop()
-        made.kwdefaults = kwdefaults if isinstance(kwdefaults, DictValue) else None
-    if i.arg & 1:
-        made.defaults = f.pop()
+    for flag in (8, 4, 2, 1):
+        if (i.arg or 0) & flag:
+            _set_part(made, flag, f.pop())
     f.push(made)
+
+
+@handles("SET_FUNCTION_ATTRIBUTE")
+def set_function_attribute(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop a new function and a part of it by flag; push the function that has it."""
+    made, part = f.pop(), f.pop()
+    assert isinstance(made, FunctionValue)
+    _set_part(made, i.arg, part)
+    f.push(made)
+
+
+def _set_part(made: FunctionValue, flag: int, part: Value) -> None:
+    if flag == 8 and isinstance(part, TupleValue):
+        made.cells = [cell for cell in part.items if isinstance(cell, CellValue)]
+    elif flag == 4:
+        made.annotations = part
+    elif flag == 2:
+        made.kwdefaults = part if isinstance(part, DictValue) else None
+    elif flag == 1:
+        made.defaults = part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynacap.executor.frame import YIELD, Frame
+from dynacap.executor.generators import escaping
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
@@ -43,12 +44,30 @@ def send(m: Machine, f: Frame, i: Instruction) -> None:
     except UserRaise as raised:
         if not issubclass(raised.exc.cls, StopIteration):
             raise
+        if i.arg:
+            f.push(receiver)
         f.push(stop_value(raised.exc))
         assert i.target is not None
         f.pc = i.target
         return
     f.push(receiver)
     f.push(yielded)
+
+
+@handles("CLEANUP_THROW")
+def cleanup_throw(m: Machine, f: Frame, i: Instruction) -> None:
+    """An exception came out of ``yield from``: if the iterator ended so, go on with its value."""
+    _, _, exc = f.pop_many(3)
+    if not issubclass(exc.cls, StopIteration):
+        raise UserRaise(exc)
+    f.push(Const(None))
+    f.push(stop_value(exc))
+
+
+@handles("STOPITERATION_ERROR")
+def stopiteration_error(m: Machine, f: Frame, i: Instruction) -> None:
+    """Replace a StopIteration that leaves a generator by a RuntimeError (PEP 479)."""
+    f.push(escaping(m, f.pop()))
 
 
 def _send(m: Machine, receiver: Value, sent: Value) -> Value:

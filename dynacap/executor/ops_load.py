@@ -44,8 +44,16 @@ def load_fast(m: Machine, f: Frame, i: Instruction) -> None:
 
 @handles("STORE_FAST")
 def store_fast(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop into a local."""
-    f.locals[i.arg] = f.pop()
+    """Pop into a local; a NULL unbinds it."""
+    value = f.stack.pop()
+    f.locals[i.arg] = value if isinstance(value, Value) else None
+
+
+@handles("LOAD_FAST_AND_CLEAR")
+def load_fast_and_clear(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push a local, or NULL if it has no value, and unbind it."""
+    value, f.locals[i.arg] = f.locals[i.arg], None
+    f.stack.append(NULL if value is None else m.force(value))
 
 
 @handles("DELETE_FAST")
@@ -58,10 +66,8 @@ def delete_fast(m: Machine, f: Frame, i: Instruction) -> None:
 
 @handles("LOAD_GLOBAL")
 def load_global(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push a global or builtin, perhaps on top of a NULL."""
-    if i.arg.push_null:
-        f.stack.append(NULL)
-    f.stack.append(_global(m, f, i.arg.name))
+    """Push a global or builtin."""
+    f.stack.append(_global(m, f, i.arg))
 
 
 def _global(m: Machine, f: Frame, name: str) -> Value:
@@ -94,7 +100,7 @@ def delete_global(m: Machine, f: Frame, i: Instruction) -> None:
 
 def _cell(f: Frame, index: int) -> CellValue:
     cell = f.cells[index]
-    assert cell is not None
+    assert isinstance(cell, CellValue)
     return cell
 
 
@@ -118,8 +124,22 @@ def copy_free_vars(m: Machine, f: Frame, i: Instruction) -> None:
 
 @handles("LOAD_CLOSURE")
 def load_closure(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push a cell."""
-    f.stack.append(_cell(f, i.arg))
+    """Push what is in the place of a cell."""
+    f.stack.append(f.cells[i.arg] or NULL)
+
+
+@handles("LOAD_CLOSURE_AND_CLEAR")
+def load_closure_and_clear(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push what is in the place of a cell, and take it away."""
+    load_closure(m, f, i)
+    f.cells[i.arg] = None
+
+
+@handles("STORE_CLOSURE")
+def store_closure(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop into the place of a cell."""
+    value = f.stack.pop()
+    f.cells[i.arg] = value if isinstance(value, Value) else None
 
 
 @handles("LOAD_DEREF")

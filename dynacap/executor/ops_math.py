@@ -6,7 +6,7 @@ from dynacap.executor.frame import Frame
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import OpHandler, handles
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import NULL, Const
+from dynacap.values.base import Const
 from dynacap.values.container import SliceValue
 from dynacap.values.data_model import (
     binary_op,
@@ -22,7 +22,6 @@ from dynacap.values.data_model import (
     truth,
     unary_op,
 )
-from dynacap.values.function import BoundMethod
 
 
 def _unary(symbol: str) -> OpHandler:
@@ -86,6 +85,20 @@ def store_subscr(m: Machine, f: Frame, i: Instruction) -> None:
     set_item(m, obj, key, value)
 
 
+@handles("BINARY_SLICE")
+def binary_slice(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop stop, start and object; push the slice of it."""
+    obj, start, stop = f.pop_many(3)
+    f.push(get_item(m, obj, SliceValue((start, stop, Const(None)))))
+
+
+@handles("STORE_SLICE")
+def store_slice(m: Machine, f: Frame, i: Instruction) -> None:
+    """Pop stop, start, object and value; store the slice of it."""
+    value, obj, start, stop = f.pop_many(4)
+    set_item(m, obj, SliceValue((start, stop, Const(None))), value)
+
+
 @handles("DELETE_SUBSCR")
 def delete_subscr(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop key and object; delete the item."""
@@ -106,18 +119,6 @@ def build_slice(m: Machine, f: Frame, i: Instruction) -> None:
 def load_attr(m: Machine, f: Frame, i: Instruction) -> None:
     """Replace the top by its attribute."""
     f.stack.append(get_attribute(m, f.pop(), i.arg))
-
-
-@handles("LOAD_METHOD")
-def load_method(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the top by (function, self) for a method, else by (NULL, attribute)."""
-    found = get_attribute(m, f.pop(), i.arg)
-    if type(found) is BoundMethod:
-        f.stack.append(found.func)
-        f.stack.append(found.obj)
-    else:
-        f.stack.append(NULL)
-        f.stack.append(found)
 
 
 @handles("STORE_ATTR")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynacap.executor.frame import Frame
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles
+from dynacap.opcodes.canonical import TYPES
 from dynacap.opcodes.instruction import Instruction
 
 UNSUPPORTED: dict[str, tuple[str, str]] = {
@@ -12,6 +13,9 @@ UNSUPPORTED: dict[str, tuple[str, str]] = {
     "STORE_NAME": ("class-body", "names of a class body or of exec'd code"),
     "DELETE_NAME": ("class-body", "names of a class body or of exec'd code"),
     "LOAD_CLASSDEREF": ("class-body", "a closure variable read in a class body"),
+    "LOAD_LOCALS": ("class-body", "names of a class body or of exec'd code"),
+    "LOAD_FROM_DICT_OR_GLOBALS": ("class-body", "names of a class body or of exec'd code"),
+    "LOAD_FROM_DICT_OR_DEREF": ("class-body", "a closure variable read in a class body"),
     "LOAD_BUILD_CLASS": ("class-definition", "a class statement"),
     "SETUP_ANNOTATIONS": ("class-body", "annotations of a class body"),
     "PRINT_EXPR": ("interactive", "an interactive statement"),
@@ -24,6 +28,7 @@ UNSUPPORTED: dict[str, tuple[str, str]] = {
     "GET_AWAITABLE": ("async", "await"),
     "PREP_RERAISE_STAR": ("except-star", "except*"),
     "CHECK_EG_MATCH": ("except-star", "except*"),
+    **dict.fromkeys(TYPES, ("type-parameters", "type parameters or a type alias")),
 }
 
 

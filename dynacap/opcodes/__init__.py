@@ -5,10 +5,10 @@ from dynacap.opcodes.instruction import (
     Call,
     CellSlot,
     Format,
-    GlobalName,
     Handler,
     Instruction,
     Positions,
+    SuperName,
     Unpack,
 )
 
@@ -17,10 +17,10 @@ __all__ = [
     "CellSlot",
     "Code",
     "Format",
-    "GlobalName",
     "Handler",
     "Instruction",
     "Positions",
+    "SuperName",
     "Unpack",
     "decode",
 ]

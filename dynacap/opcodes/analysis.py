@@ -15,7 +15,7 @@ class Kind(Enum):
 
     VALUE = "a value"
     NULL = "NULL"
-    MAYBE_NULL = "NULL, or a function under its self"
+    MAYBE_NULL = "what a local has, NULL if it has no value"
     SAVED = "the exception handled before, put there by PUSH_EXC_INFO and not taken back yet"
     SAVED_COPY = "a copy of the innermost SAVED"
     LASTI = "the offset of an instruction, for RERAISE"
@@ -94,17 +94,13 @@ def _after_pop_except(instruction: Instruction, stack: Stack) -> Stack:
     return tuple(rest)
 
 
-def _after_global(instruction: Instruction, stack: Stack) -> Stack:
-    return stack + ((Kind.NULL, Kind.VALUE) if instruction.arg.push_null else _VALUE)
-
-
 _SPECIAL: dict[str, Callable[[Instruction, Stack], Stack]] = {
     "COPY": _after_copy,
     "SWAP": _after_swap,
     "POP_EXCEPT": _after_pop_except,
-    "LOAD_GLOBAL": _after_global,
     "PUSH_NULL": lambda instruction, stack: (*stack, Kind.NULL),
-    "LOAD_METHOD": lambda instruction, stack: (*stack[:-1], Kind.MAYBE_NULL, Kind.VALUE),
+    "LOAD_FAST_AND_CLEAR": lambda instruction, stack: (*stack, Kind.MAYBE_NULL),
+    "LOAD_CLOSURE_AND_CLEAR": lambda instruction, stack: (*stack, Kind.MAYBE_NULL),
     "PUSH_EXC_INFO": lambda instruction, stack: (*stack[:-1], Kind.SAVED, Kind.VALUE),
 }
 
@@ -164,7 +160,7 @@ def _live_before(code: Code, index: int, live: list[int]) -> int:
         mask |= live[instruction.target]
     if instruction.op == "STORE_FAST":
         mask &= ~(1 << instruction.arg)
-    elif instruction.op in ("LOAD_FAST", "DELETE_FAST"):
+    elif instruction.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
         mask |= 1 << instruction.arg
     elif instruction.op == "MAKE_CELL" and instruction.arg.local is not None:
         mask |= 1 << instruction.arg.local

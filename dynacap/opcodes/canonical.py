@@ -27,7 +27,7 @@ class Op:
     pops: Count = 0
     pushes: Count = 0
     peeks: Count = 0
-    jump_pushes: int | None = None
+    jump_pushes: Count | None = None
     falls: bool = True
     raises: bool = True
 
@@ -45,7 +45,7 @@ def pushes(instruction: Instruction, jump: bool = False) -> int:
     """How many stack items the instruction leaves, on the way to its target if `jump`."""
     op = OPS[instruction.op]
     if jump and op.jump_pushes is not None:
-        return op.jump_pushes
+        return _count(op.jump_pushes, instruction.arg)
     return _count(op.pushes, instruction.arg)
 
 
@@ -57,6 +57,18 @@ def window(instruction: Instruction) -> int:
 def effect(instruction: Instruction, jump: bool = False) -> int:
     """By how much the stack grows."""
     return pushes(instruction, jump) - pops(instruction)
+
+
+def reach(pieces: list[Instruction], of: Callable[[Instruction], int]) -> int:
+    """How far below the top of the stack instructions come that run one after the other.
+
+    `of` says how far each of them comes: `pops` or `window`.
+    """
+    deepest = grown = 0
+    for each in pieces:
+        deepest = max(deepest, of(each) - grown)
+        grown += effect(each)
+    return deepest
 
 
 def falls(instruction: Instruction) -> bool:
@@ -88,22 +100,27 @@ def _flags(arg: Any) -> int:
 CONSTANTS = {
     "LOAD_CONST": Op("push the constant", 0, 1, raises=False),
     "LOAD_FAST": Op("push a local; UnboundLocalError if it has no value", 0, 1),
-    "LOAD_CLOSURE": Op("push the cell itself", 0, 1),
+    "LOAD_FAST_AND_CLEAR": Op("push a local, or NULL, and unbind it", 0, 1, raises=False),
+    "LOAD_CLOSURE": Op(
+        "push a cell itself, or what an inlined comprehension keeps in its place", 0, 1
+    ),
+    "LOAD_CLOSURE_AND_CLEAR": Op("the same, or NULL; nothing is left there", 0, 1, raises=False),
     "LOAD_DEREF": Op("push a cell's content; NameError if it is empty", 0, 1),
     "LOAD_CLASSDEREF": Op("push a name of a class body, else a cell's content", 0, 1),
-    "LOAD_GLOBAL": Op(
-        "push a global or builtin, over a NULL if asked", 0, lambda arg: 1 + arg.push_null
-    ),
+    "LOAD_GLOBAL": Op("push a global or builtin", 0, 1),
     "LOAD_NAME": Op("push a name looked up in locals, globals, builtins", 0, 1),
+    "LOAD_LOCALS": Op("push the namespace of a class body", 0, 1),
+    "LOAD_FROM_DICT_OR_GLOBALS": Op("namespace → a name of it, or a global or builtin", 1, 1),
+    "LOAD_FROM_DICT_OR_DEREF": Op("namespace → a name of it, or a cell's content", 1, 1),
     "LOAD_ATTR": Op("replace the top by its attribute", 1, 1),
-    "LOAD_METHOD": Op("object → (function, object), or (NULL, attribute)", 1, 2),
     "LOAD_BUILD_CLASS": Op("push __build_class__", 0, 1),
     "LOAD_ASSERTION_ERROR": Op("push AssertionError", 0, 1),
     "PUSH_NULL": Op("push a NULL", 0, 1, raises=False),
 }
 
 STORES = {
-    "STORE_FAST": Op("pop into a local", 1, raises=False),
+    "STORE_FAST": Op("pop into a local; NULL unbinds it", 1, raises=False),
+    "STORE_CLOSURE": Op("pop into the place of a cell", 1, raises=False),
     "STORE_DEREF": Op("pop into a cell", 1),
     "STORE_GLOBAL": Op("pop into a global", 1),
     "STORE_NAME": Op("pop into a name of the namespace", 1),
@@ -128,7 +145,6 @@ OPERATORS = {
     "UNARY_NEGATIVE": Op("-x", 1, 1),
     "UNARY_NOT": Op("not x", 1, 1),
     "UNARY_INVERT": Op("~x", 1, 1),
-    "TO_BOOL": Op("bool(x), for instructions that need a real bool", 1, 1),
     "BINARY_OP": Op("x, y → x op y, in place where the operand ends in =", 2, 1),
     "BINARY_SUBSCR": Op("container, key → item", 2, 1),
     "BINARY_SLICE": Op("container, start, stop → container[start:stop]", 3, 1),
@@ -152,19 +168,22 @@ BUILDS = {
     "LIST_EXTEND": Op("pop, extend the list n below", 1, peeks=_plus(1)),
     "SET_UPDATE": Op("pop, update the set n below", 1, peeks=_plus(1)),
     "DICT_UPDATE": Op("pop, update the dict n below", 1, peeks=_plus(1)),
-    "DICT_MERGE": Op("pop, update the dict of keywords, no key twice", 1, peeks=_plus(3)),
+    "DICT_MERGE": Op("pop, update the dict of keywords, no key twice", 1, peeks=_plus(4)),
     "LIST_TO_TUPLE": Op("list → tuple", 1, 1),
     "UNPACK_SEQUENCE": Op("iterable → its n items, the first on top", 1, _same),
     "UNPACK_EX": Op(
         "iterable → items before, list, items after", 1, lambda arg: arg.before + arg.after + 1
     ),
     "FORMAT_VALUE": Op("value (, spec) → text", lambda arg: 1 + arg.has_spec, 1),
-    "MAKE_FUNCTION": Op("parts by flag, code → function", lambda arg: 1 + _flags(arg), 1),
+    "CONVERT_VALUE": Op("value → its str, repr or ascii", 1, 1),
+    "MAKE_FUNCTION": Op("parts by flag, code → function", lambda arg: 1 + _flags(arg or 0), 1),
+    "SET_FUNCTION_ATTRIBUTE": Op("part, function → function that has it", 2, 1),
     "SETUP_ANNOTATIONS": Op("make __annotations__ in the namespace"),
 }
 
 CALLS = {
     "CALL": Op("NULL or method, callable or self, arguments → result", lambda a: a.argc + 2, 1),
+    "CALL_KW": Op("the same, then names of the last arguments → result", _plus(3), 1),
     "CALL_FUNCTION_EX": Op(
         "NULL, callable, tuple (, dict) → result; whether a dict is there", lambda arg: 3 + arg, 1
     ),
@@ -173,7 +192,6 @@ CALLS = {
     "IMPORT_STAR": Op("pop a module, take over its names", 1),
     "PRINT_EXPR": Op("pop, hand to sys.displayhook", 1),
     "LOAD_SUPER_ATTR": Op("super, class, self → attribute of super()", 3, 1),
-    "LOAD_SUPER_METHOD": Op("super, class, self → (function, self), or (NULL, attribute)", 3, 2),
 }
 
 JUMPS = {
@@ -218,7 +236,12 @@ MATCHES = {
 GENERATORS = {
     "RETURN_GENERATOR": Op("return a generator of this frame; on its first send: its value", 0, 1),
     "YIELD_VALUE": Op("yield the top, receive what is sent", 1, 1),
-    "SEND": Op("send the top to the one below; at its end jump with its value", 2, 2, 0, 1),
+    "SEND": Op(
+        "send the top to the one below; at its end jump with its value, over it if asked",
+        2, 2, 0, lambda arg: 1 + bool(arg),
+    ),
+    "CLEANUP_THROW": Op("iterator, sent, exception → None, value of its StopIteration", 3, 2),
+    "STOPITERATION_ERROR": Op("exception → what leaves a generator in its place", 1, 1),
     "GET_YIELD_FROM_ITER": Op("iterable → iterator, generators as they are", 1, 1),
     "GET_AWAITABLE": Op("object → iterator of its await", 1, 1),
     "GET_AITER": Op("object → asynchronous iterator", 1, 1),
@@ -226,6 +249,18 @@ GENERATORS = {
     "BEFORE_ASYNC_WITH": Op("manager → its __aexit__, awaitable of __aenter__", 1, 2),
     "END_ASYNC_FOR": Op("iterator, exception → ; raise it unless StopAsyncIteration", 2),
     "ASYNC_GEN_WRAP": Op("value → wrapped for an asynchronous generator", 1, 1),
+}  # fmt: skip
+
+TYPES = {
+    "TYPEVAR": Op("name → type variable", 1, 1),
+    "PARAMSPEC": Op("name → parameter specification", 1, 1),
+    "TYPEVARTUPLE": Op("name → type variable tuple", 1, 1),
+    "TYPEVAR_WITH_BOUND": Op("name, function for the bound → type variable", 2, 1),
+    "TYPEVAR_WITH_CONSTRAINTS": Op("name, function for constraints → type variable", 2, 1),
+    "SET_TYPEPARAM_DEFAULT": Op("type variable, function for its default → it", 2, 1),
+    "SUBSCRIPT_GENERIC": Op("type parameters → Generic of them", 1, 1),
+    "SET_FUNCTION_TYPE_PARAMS": Op("function, type parameters → function", 2, 1),
+    "TYPEALIAS": Op("name, parameters and function for the value → alias", 1, 1),
 }
 
 OPS: dict[str, Op] = {
@@ -239,4 +274,5 @@ OPS: dict[str, Op] = {
     **EXCEPTIONS,
     **MATCHES,
     **GENERATORS,
+    **TYPES,
 }

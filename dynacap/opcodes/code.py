@@ -51,6 +51,19 @@ class Code:
         before, here = self.instructions[index - 1], self.instructions[index]
         return here.first != before.first
 
+    def boundary(self, index: int) -> int:
+        """Return where the original begins that an instruction is a part of."""
+        while not self.is_boundary(index):
+            index -= 1
+        return index
+
+    def original(self, index: int) -> list[Instruction]:
+        """Return all instructions of the original that begins with the one at this index."""
+        found = self.instructions[index : index + 1]
+        while (index := index + 1) < len(self) and not self.is_boundary(index):
+            found.append(self.instructions[index])
+        return found
+
     def __len__(self) -> int:
         return len(self.instructions)
 
@@ -108,7 +121,10 @@ def _instructions(
                 )  # fmt: skip
                 instructions.append(made)
             if op in here.jumps:
-                goals.append((instructions[-1], end + 2 * (-arg if op in here.backward else arg)))
+                distance = -arg if op in here.backward else arg
+                if instructions[-1].op == "FOR_ITER":
+                    distance += len(here.loop_end)
+                goals.append((instructions[-1], end + 2 * distance))
             start = None
         offset = end
         number += 1

@@ -54,11 +54,11 @@ class Call(NamedTuple):
     kwnames: tuple[str, ...]
 
 
-class GlobalName(NamedTuple):
-    """Operand of LOAD_GLOBAL: the name, and whether a NULL is pushed under the value."""
+class SuperName(NamedTuple):
+    """Operand of LOAD_SUPER_ATTR: the name, and whether super is given its two arguments."""
 
     name: str
-    push_null: bool
+    explicit: bool
 
 
 class CellSlot(NamedTuple):

@@ -24,5 +24,7 @@ def verify(code: Code) -> None:
 
 
 def deepest_at(code: Code, index: int, stack: Stack) -> int:
-    """Return the larger of the depths before and after one instruction."""
+    """Return the larger of the depths before and after one instruction, or 0 within an original."""
+    if not code.is_boundary(index) or not code.is_boundary(index + 1):
+        return 0
     return max([len(stack), *(len(after) for _, after in successors(code, index, stack))])

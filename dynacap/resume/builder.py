@@ -8,11 +8,10 @@ is left after the instruction is the new state, in order, and one BUILD_TUPLE ta
 from types import CodeType
 from typing import NamedTuple
 
-from dynacap.errors import ResumeError
 from dynacap.opcodes import Handler, Instruction, decode
-from dynacap.opcodes.analysis import Kind, Stack, at_handler
+from dynacap.opcodes.analysis import Kind, Stack, after, at_handler
 from dynacap.opcodes.assemble import Assembler, Covered, exception_table, location, nowhere
-from dynacap.opcodes.canonical import pops, window
+from dynacap.opcodes.canonical import pops, reach, window
 from dynacap.resume.layout import Layout
 from dynacap.resume.plain import covers, resumes_early
 from dynacap.resume.point import Outcome, Point
@@ -30,24 +29,22 @@ class Step(NamedTuple):
     outcomes: tuple[Outcome, ...]
 
 
-# Instructions that hand on items of the stack which they look at.
-_MOVES = frozenset({"SWAP", "COPY"})
-
-
 class StepBuilder:
     """Writes code that ends in one of several outcomes, and notes them.
 
-    `kinds` says what lies on the stack at the point; `instruction` is the one that runs, or that
-    an exception comes out of.
+    `kinds` says what lies on the stack at the point; `pieces` are what the original instruction is
+    that runs, or that an exception comes out of.
     """
 
     def __init__(
-        self, code: CodeType, point: Point, kinds: Stack, instruction: Instruction
+        self, code: CodeType, point: Point, kinds: Stack, pieces: list[Instruction]
     ) -> None:
         self.code = code
         self.point = point
         self.kinds = kinds
-        self.instruction = instruction
+        self.pieces = pieces
+        self.instruction = pieces[0]
+        self.fillers: list[int] = []
         self.layout = Layout(code, point)
         self.out = Assembler(list(code.co_consts))
         self.outcomes: list[Outcome] = []
@@ -69,25 +66,40 @@ class StepBuilder:
             self.out.op("LOAD_FAST", self.layout.local_slot(local))
 
     def push_stack(self) -> None:
-        """Write what pushes the stack, with a NULL only where the instruction takes it."""
-        seen = self.point.depth - window(self.instruction)
-        taken = self.point.depth - pops(self.instruction)
+        """Write what pushes the stack, with a NULL only where the instruction takes it.
+
+        What it merely looks past is pushed as a filler.
+        """
+        seen = self.point.depth - reach(self.pieces, window)
+        taken = self.point.depth - reach(self.pieces, pops)
         offset, hidden = place_of_offset(self), place_to_hide(self)
-        for place, kind in enumerate(self.kinds):
+        for place in range(len(self.kinds)):
             if place == hidden and offset is not None:
                 self.out.op("LOAD_FAST", self.layout.stack_slots[offset])
             if place in self.layout.stack_slots:
-                if place >= seen and kind is Kind.MAYBE_NULL and self.instruction.op in _MOVES:
-                    raise self.moves_null()
                 self.layout.push(self.out, place, self.kinds)
-            elif place >= taken and self.instruction.op not in _MOVES:
+            elif place >= taken:
                 self.out.op("PUSH_NULL")
             elif place >= seen:
-                raise self.moves_null()
+                self.fillers.append(place)
+                self.out.constant(None)
 
-    def moves_null(self) -> ResumeError:
-        """Return the error for an instruction that would leave a NULL on the step's stack."""
-        return ResumeError(f"{self.code.co_qualname}: {self.instruction} moves a NULL")
+    def drop_fillers(self) -> None:
+        """Write what takes the fillers away, after the instruction has run."""
+        for place in self.fillers:
+            above = len(self.kinds_after()) - 1 - place
+            if above:
+                self.out.op("SWAP", above + 1)
+            self.out.op("POP_TOP")
+            for depth in range(2, above + 1):
+                self.out.op("SWAP", depth)
+
+    def kinds_after(self) -> Stack:
+        """Return what lies on the stack after the instruction, where it does not jump."""
+        stack = self.kinds
+        for each in self.pieces:
+            stack = after(each, stack)
+        return stack
 
     def prepare(self) -> None:
         """Write all that comes before the instruction itself."""
@@ -108,13 +120,16 @@ class StepBuilder:
 
     def point_after(self, index: int, kinds: Stack, bound: tuple[int, ...]) -> Point:
         """Return the point at `index`, reached by running the instruction."""
-        kept = self.point.depth - pops(self.instruction)
+        kept = self.point.depth - reach(self.pieces, pops)
         nulls = tuple(place for place in self.point.nulls if place < kept) + tuple(
-            place
-            for place in range(kept, len(kinds))
-            # A step leaves what LOAD_METHOD may: a NULL, then the attribute.
-            if kinds[place] in (Kind.NULL, Kind.MAYBE_NULL)
+            place for place in range(kept, len(kinds)) if kinds[place] is Kind.NULL
         )
+        return self.point_with(index, kinds, nulls, bound)
+
+    def point_with(
+        self, index: int, kinds: Stack, nulls: tuple[int, ...], bound: tuple[int, ...]
+    ) -> Point:
+        """Return a point with this on the stack."""
         excs = tuple(place for place, kind in enumerate(kinds) if kind is Kind.SAVED)
         return Point(index, len(kinds), nulls, excs, bound)
 

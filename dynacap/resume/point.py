@@ -58,6 +58,10 @@ def stack_kinds(code: CodeType, index: int) -> Stack:
 def checked_kinds(code: CodeType, point: Point) -> Stack:
     """Return what lies on the stack at a point, after seeing that the point agrees."""
     kinds = stack_kinds(code, point.index)
+    decoded = decode(code)
+    if not decoded.is_boundary(point.index):
+        part = decoded.instructions[point.index]
+        raise ResumeError(f"{code.co_qualname}: {part} is a part of one of Python's")
     return agreed(code, point, kinds)
 
 

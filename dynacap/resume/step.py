@@ -10,7 +10,8 @@ from dynacap.opcodes.assemble import Assembler
 from dynacap.opcodes.canonical import falls
 from dynacap.opcodes.versions import version
 from dynacap.resume.builder import Step, StepBuilder
-from dynacap.resume.point import RETURN, Point, PointCache, checked_kinds
+from dynacap.resume.moves import write_moves
+from dynacap.resume.point import Point, PointCache, checked_kinds
 
 # What would have to leave this frame in its midst, or comes before a frame has its cells.
 REFUSED = {
@@ -20,6 +21,8 @@ REFUSED = {
     "RETURN_GENERATOR": "the generator does not exist yet",
     "MAKE_CELL": "the frame's cells are not made yet",
     "COPY_FREE_VARS": "the frame's cells are not made yet",
+    "STORE_CLOSURE": "it exchanges a cell",
+    "LOAD_CLOSURE_AND_CLEAR": "it takes a cell away",
 }
 
 
@@ -29,15 +32,19 @@ def step_code(code: CodeType, point: Point) -> Step:
 
 
 def _build(code: CodeType, point: Point) -> Step:
-    decoded = decode(code)
-    instruction = decoded.instructions[point.index]
-    if instruction.op in REFUSED:
-        raise ResumeError(f"{code.co_qualname}: {REFUSED[instruction.op]}")
-    if not (decoded.is_boundary(point.index) and decoded.is_boundary(point.index + 1)):
-        raise ResumeError(f"{code.co_qualname}: {instruction} is a part of one of Python's")
-    step = StepBuilder(code, point, checked_kinds(code, point), instruction)
-    _WRITERS.get(instruction.op, _native)(step)
+    pieces = decode(code).original(point.index)
+    if (why := refusal(code, point.index)) is not None:
+        raise ResumeError(f"{code.co_qualname}: {why}")
+    step = StepBuilder(code, point, checked_kinds(code, point), pieces)
+    if not write_moves(step):
+        _WRITERS.get(pieces[0].op, _native)(step)
     return step.built()
+
+
+def refusal(code: CodeType, index: int) -> str | None:
+    """Return why no step is made of the original at an index, if none is."""
+    reasons = (REFUSED.get(each.op) for each in decode(code).original(index))
+    return next(filter(None, reasons), None)
 
 
 def _native(step: StepBuilder) -> None:
@@ -45,18 +52,22 @@ def _native(step: StepBuilder) -> None:
     step.prepare()
     step.out.raw(step.layout.original(step.instruction.offset, step.instruction.end))
     end = step.out.here
+    step.drop_fillers()
     if falls(step.instruction):
-        step.leave(step.out, step.point.index + 1, after(step.instruction, step.kinds))
+        step.leave(step.out, step.pieces[-1].index + 1, step.kinds_after())
     step.handle(end)
 
 
 def _value_only(step: StepBuilder) -> None:
     """Run a load without the NULL or method beside the value; the outcome's point has a NULL."""
+    if len(step.pieces) == 1:
+        _native(step)
+        return
     write = version().value_only[step.instruction.op]
     step.prepare()
     step.out.op(*write(step.layout.operand(step.instruction)))
     end = step.out.here
-    step.leave(step.out, step.point.index + 1, after(step.instruction, step.kinds))
+    step.leave(step.out, step.pieces[-1].index + 1, step.kinds_after())
     step.handle(end)
 
 
@@ -64,11 +75,16 @@ def _branch(step: StepBuilder) -> None:
     """Run a conditional jump: one outcome each way."""
     assert step.instruction.target is not None
     step.prepare()
+    if step.instruction.op in version().real_bools:
+        step.out.op("TO_BOOL")
     fall = Assembler(step.out.constants)
     step.leave(fall, step.point.index + 1, after(step.instruction, step.kinds))
     step.out.jump(step.instruction.op, fall.here)
     end = step.out.here
     step.out.raw(fall.written)
+    if step.instruction.op == "FOR_ITER":
+        for name in version().loop_end:
+            step.out.op(name)
     step.leave(step.out, step.instruction.target, after(step.instruction, step.kinds, jump=True))
     step.handle(end)
 
@@ -80,63 +96,11 @@ def _reraise(step: StepBuilder) -> None:
     step.handle(step.out.here)
 
 
-def _nothing(step: StepBuilder) -> None:
-    """Go on without running anything."""
-    instruction = step.instruction
-    target = step.point.index + 1 if instruction.target is None else instruction.target
-    kinds = after(instruction, step.kinds)
-    outcome = step.point_after(target, kinds, step.point.bound)
-    _rearrange(step, outcome, {}, step.point.depth)
-
-
-def _store(step: StepBuilder) -> None:
-    """Let the top of the stack be a local's value."""
-    local = step.instruction.arg
-    bound = tuple(sorted({*step.point.bound, local}))
-    kinds = after(step.instruction, step.kinds)
-    top = step.point.depth - 1
-    outcome = step.point_after(step.point.index + 1, kinds, bound)
-    _rearrange(step, outcome, {local: step.layout.stack_slots[top]}, top)
-
-
-def _delete(step: StepBuilder) -> None:
-    """Leave a local out, or raise as Python does if it has no value."""
-    local = step.instruction.arg
-    if local not in step.point.bound:
-        _native(step)
-        return
-    bound = tuple(each for each in step.point.bound if each != local)
-    outcome = step.point_after(step.point.index + 1, step.kinds, bound)
-    _rearrange(step, outcome, {}, step.point.depth)
-
-
-def _rearrange(step: StepBuilder, outcome: Point, stored: dict[int, int], depth: int) -> None:
-    """Write the return of arriving values in another order: nothing runs, nothing can raise."""
-    for local in outcome.bound:
-        slot = stored[local] if local in stored else step.layout.local_slot(local)
-        step.out.op("LOAD_FAST", slot)
-    kept = [slot for place, slot in step.layout.stack_slots.items() if place < depth]
-    for slot in kept:
-        step.out.op("LOAD_FAST", slot)
-    step.give(step.out, outcome, len(outcome.bound) + len(kept))
-
-
-def _return(step: StepBuilder) -> None:
-    """End the frame."""
-    step.out.op("LOAD_FAST", step.layout.stack_slots[step.point.depth - 1])
-    step.give(step.out, RETURN, 1)
-
-
 _WRITERS: dict[str, Callable[[StepBuilder], None]] = {
     "LOAD_GLOBAL": _value_only,
-    "LOAD_METHOD": _value_only,
+    "LOAD_ATTR": _value_only,
+    "LOAD_SUPER_ATTR": _value_only,
     "RERAISE": _reraise,
-    "JUMP": _nothing,
-    "RESUME": _nothing,
-    "PUSH_NULL": _nothing,
-    "STORE_FAST": _store,
-    "DELETE_FAST": _delete,
-    "RETURN_VALUE": _return,
     **dict.fromkeys(
         (
             *(f"POP_JUMP_IF_{test}" for test in ("TRUE", "FALSE", "NONE", "NOT_NONE")),

@@ -23,7 +23,7 @@ def throw_code(code: CodeType, point: Point) -> Step:
 
 def _build(code: CodeType, point: Point) -> Step:
     call = decode(code).instructions[point.index - 1]
-    throw = StepBuilder(code, point, checked_kinds(code, point), call)
+    throw = StepBuilder(code, point, checked_kinds(code, point), [call])
     out = throw.out
     throw.push_locals()
     result = point.depth - 1

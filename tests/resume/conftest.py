@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from dynacap.opcodes import decode
-from dynacap.opcodes.versions import is_known
+from dynacap.opcodes.canonical import pops
+from dynacap.opcodes.versions import is_known, version
 from dynacap.resume import (
     RETURN,
     Point,
@@ -26,6 +27,7 @@ from dynacap.resume import (
     throw_code,
 )
 from dynacap.resume.layout import GENERATOR_FLAGS
+from dynacap.resume.step import refusal
 
 Program = Callable[[], object]
 Check = Callable[[Program], None]
@@ -49,7 +51,7 @@ class Splitter:
         point, values = enter(code, func.__closure__ or (), bind_arguments(func, args, kwargs))
         cells: tuple[CellType, ...] = values[: len(code.co_cellvars) + len(code.co_freevars)]
         values = values[len(cells) :]
-        while self.left > 0:
+        while self.left > 0 and not refusal(code, point.index):
             self.left -= 1
             self.first_at.setdefault((code, point), self.steps)
             self.steps += 1
@@ -176,11 +178,14 @@ class Chain(Splitter):
         """Add a frame if the next instruction calls a function of the same file."""
         code, point = frame.func.__code__, frame.point
         call = decode(code).instructions[point.index]
-        below = point.depth - (call.arg.argc + 2 if call.op == "CALL" else 0)
-        if call.op != "CALL" or below not in point.nulls:
+        if call.op not in ("CALL", "CALL_KW"):
             return False
-        split = len(frame.values) - call.arg.argc - 1
-        called, *args = frame.values[split:]
+        argc, names = call.arg if call.op == "CALL" else (call.arg, frame.values[-1])
+        below = point.depth - pops(call)
+        if below + (not version().null_first) not in point.nulls:
+            return False
+        split = len(frame.values) - pops(call) + 1
+        called, *args = frame.values[split : split + argc + 1]
         if isinstance(called, MethodType):
             called, args = called.__func__, [called.__self__, *args]
         if (
@@ -189,7 +194,6 @@ class Chain(Splitter):
             or (called.__code__.co_filename != code.co_filename)
         ):
             return False
-        names = call.arg.kwnames
         count = len(args) - len(names)
         nulls = tuple(place for place in point.nulls if place < below)
         after = Point(point.index + 1, below + 1, nulls, point.excs, point.bound)

@@ -21,7 +21,7 @@ from dynacap.opcodes.verify import verify
 from dynacap.resume import Point, bind, enter, plain_code, step_code
 from dynacap.resume.layout import GENERATOR_FLAGS
 from dynacap.resume.point import argument_cells, stack_kinds
-from dynacap.resume.step import REFUSED
+from dynacap.resume.step import refusal
 
 
 def functions_of(module: ModuleType) -> Iterator[CodeType]:
@@ -41,7 +41,7 @@ def points_of(code: CodeType) -> Iterator[Point]:
     taken = set(argument_cells(code).values())
     bound = tuple(each for each in range(code.co_nlocals) if each not in taken)
     for each in decode(code).instructions:
-        if each.op in REFUSED:
+        if not decode(code).is_boundary(each.index) or refusal(code, each.index):
             continue
         try:
             kinds = stack_kinds(code, each.index)

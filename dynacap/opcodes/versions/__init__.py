@@ -5,6 +5,7 @@ import sys
 from functools import cache
 
 from dynacap.errors import UnsupportedPython
+from dynacap.opcodes.versions.facts import running
 from dynacap.opcodes.versions.protocol import Version
 
 
@@ -28,5 +29,5 @@ def version(major: int = sys.version_info[0], minor: int = sys.version_info[1]) 
             f"dynacap does not know the bytecode of Python {major}.{minor}"
             f" (no opcodes/versions/{name}.py); functions run as they are"
         ) from error
-    description: Version = module.VERSION
+    description: Version = module.describe(running())
     return description

@@ -25,6 +25,24 @@ Rule = Callable[[int, Context], Pieces]
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What a Python itself tells about its opcodes, those that may stand in a code object.
+
+    Kept apart from the descriptions, so that one can be tried with the facts of another Python.
+    """
+
+    opmap: Mapping[str, int]
+    hasname: frozenset[int]
+    hasfree: frozenset[int]
+    hasjrel: frozenset[int]
+    hasarg: frozenset[int]
+    caches: Mapping[int, int]
+    operators: tuple[str, ...]
+    intrinsics_1: tuple[str, ...]
+    intrinsics_2: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """One Python version's bytecode.
 
@@ -32,10 +50,15 @@ class Version:
     `prefixes` belong to the instruction that follows; `backward` ones jump back. Whatever a table
     does not mention keeps its own name, so that a new opcode needs a handler and nothing else.
 
+    At the target of a FOR_ITER stand the instructions `loop_end`, which only the interpreter's
+    specialised forms run: otherwise a loop that is done goes on behind them.
+
     The rest serves to write bytecode: `opcodes` by real name; `forward` has the real names of
-    canonical jumps when they go forward; `slot_operands` are the opcodes whose operand is the slot
-    of a cell; `value_only` writes a load that pushes a NULL or method beside its value, given its
-    operand, as one that pushes the value alone.
+    canonical jumps when they go forward; `slot_operands` are the opcodes whose operand may be the
+    slot of a cell, `slot_pairs` those where it may be two, of four bits each; `value_only` writes a
+    load that pushes a NULL or method beside its value, given its operand, as one that pushes the
+    value alone; `null_first`: a call wants its NULL under the callable; `real_bools` are the
+    canonical instructions that want TO_BOOL before them.
     """
 
     rules: Mapping[int, Rule]
@@ -48,7 +71,11 @@ class Version:
     opcodes: Mapping[str, int]
     forward: Mapping[str, str]
     slot_operands: frozenset[int]
+    slot_pairs: frozenset[int]
     value_only: Mapping[str, Callable[[int], tuple[str, int]]]
+    loop_end: tuple[str, ...]
+    null_first: bool
+    real_bools: frozenset[str]
 
 
 def localsplus(code: CodeType) -> list[int | None]:

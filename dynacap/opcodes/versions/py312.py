@@ -1,0 +1,42 @@
+"""CPython 3.12."""
+
+from dynacap.opcodes.versions import rules
+from dynacap.opcodes.versions.protocol import Facts, Rule, Version
+from dynacap.opcodes.versions.rules import beside_null, compared, pieces, super_attribute
+
+# A NULL goes under the value.
+UNDER = (("PUSH_NULL", None), ("SWAP", 2))
+
+
+def new(facts: Facts) -> dict[str, Rule]:
+    """Return the rules of what is new here and still there later."""
+    return {
+        "CALL_INTRINSIC_1": rules.intrinsics(facts.intrinsics_1),
+        "CALL_INTRINSIC_2": rules.intrinsics(facts.intrinsics_2),
+        "SEND": pieces(("SEND", True)),
+        "END_SEND": pieces(("SWAP", 2), ("POP_TOP", None)),
+        "RETURN_CONST": rules.returned_constant,
+    }
+
+
+SPECIAL: dict[str, Rule] = {
+    "LOAD_GLOBAL": beside_null("LOAD_GLOBAL", *UNDER),
+    "LOAD_ATTR": beside_null("LOAD_ATTR", *UNDER),
+    "LOAD_SUPER_ATTR": super_attribute(*UNDER),
+    "COMPARE_OP": compared(4),
+    "FORMAT_VALUE": rules.formatted,
+    "KW_NAMES": rules.keyword_names,
+    "END_FOR": pieces(("POP_TOP", None), ("POP_TOP", None)),
+}
+
+
+def describe(facts: Facts) -> Version:
+    """Return the description of this Python's bytecode."""
+    return rules.describe(
+        facts,
+        {**new(facts), **SPECIAL},
+        prefixes=("KW_NAMES",),
+        value_only=rules.without_null("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"),
+        cell_operands=rules.LOCALS,
+        loop_end=("END_FOR",),
+    )

@@ -1,0 +1,54 @@
+"""CPython 3.13."""
+
+from dynacap.opcodes.versions import py312, rules
+from dynacap.opcodes.versions.protocol import Context, Facts, Pieces, Rule, Version
+from dynacap.opcodes.versions.rules import (
+    beside_null,
+    compared,
+    pieces,
+    plain,
+    super_attribute,
+    two_locals,
+)
+
+# A NULL goes over the value.
+OVER = (("PUSH_NULL", None),)
+
+# Handlers take the truth of what they test; real bools matter only where bytecode is written.
+REAL_BOOLS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
+
+
+def _convert(arg: int, context: Context) -> Pieces:
+    return (("CONVERT_VALUE", rules.CONVERSIONS[arg]),)
+
+
+# Shared with the versions after this one.
+NEW: dict[str, Rule] = {
+    "LOAD_GLOBAL": beside_null("LOAD_GLOBAL", *OVER),
+    "LOAD_ATTR": beside_null("LOAD_ATTR", *OVER),
+    "LOAD_SUPER_ATTR": super_attribute(*OVER),
+    "LOAD_FAST_LOAD_FAST": two_locals("LOAD_FAST", "LOAD_FAST"),
+    "STORE_FAST_LOAD_FAST": two_locals("STORE_FAST", "LOAD_FAST"),
+    "STORE_FAST_STORE_FAST": two_locals("STORE_FAST", "STORE_FAST"),
+    "COMPARE_OP": compared(5),
+    "CONVERT_VALUE": _convert,
+    "FORMAT_SIMPLE": pieces(("FORMAT_VALUE", rules.Format(None, False))),
+    "FORMAT_WITH_SPEC": pieces(("FORMAT_VALUE", rules.Format(None, True))),
+}
+
+SPECIAL: dict[str, Rule] = {"END_FOR": plain("POP_TOP")}
+
+
+def describe(facts: Facts) -> Version:
+    """Return the description of this Python's bytecode."""
+    return rules.describe(
+        facts,
+        {**py312.new(facts), **NEW, **SPECIAL},
+        prefixes=("TO_BOOL",),
+        value_only=rules.without_null("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"),
+        cell_operands=rules.LOCALS,
+        two_locals=tuple(name for name in NEW if "_FAST_" in name),
+        loop_end=("END_FOR", "POP_TOP"),
+        null_first=False,
+        real_bools=REAL_BOOLS,
+    )
