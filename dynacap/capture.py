@@ -75,7 +75,7 @@ class Attempts:
             except StopHere:
                 return self._stopped(machine, reason)
             except GraphBreak as found:
-                stop_at, reason = machine.steps_before(), found.bare()
+                stop_at, reason = machine.whole_steps, found.bare()
             except UserRaise as raised:
                 stop_at, reason = _raised_at(machine, raised)
             if stop_at < 0:

@@ -53,6 +53,7 @@ class Machine(Outside):
         self.handled: Value | None = None  # the exception that is being handled now
         self.depth = 0  # of nested loops
         self.steps = 0  # instructions executed on the chain
+        self.whole_steps = 0  # those before the original instruction that runs now
         self.stop_at = stop_at
         self.finalizers = Finalizers()
         self.max_frames = 1000
@@ -111,8 +112,10 @@ class Machine(Outside):
         stop_at = self.stop_at if self.stop_at >= 0 else sys.maxsize
         while True:
             frame = frames[-1]
-            if self.steps >= stop_at and frame.code.is_boundary(frame.pc):
-                raise StopHere
+            if frame.code.starts[frame.pc]:
+                if self.steps >= stop_at:
+                    raise StopHere
+                self.whole_steps = self.steps
             self.steps += 1
             if finalizers.outside:
                 keep_outside(self, frame)
@@ -121,11 +124,6 @@ class Machine(Outside):
                 close_dropped(self, frame, result)
             if result is not None:
                 return result
-
-    def steps_before(self) -> int:
-        """How many instructions came before the original that runs now on the chain."""
-        frame = self.frames[-1]
-        return self.steps - 1 - (frame.index - frame.code.boundary(frame.index))
 
     def run_nested(self) -> Value:
         """Run the frame just pushed to its end."""

@@ -83,13 +83,13 @@ def _implicit_super(m: Machine, f: Frame) -> Value:
     if "__class__" not in code.co_freevars or not code.co_argcount:
         m.raise_error(RuntimeError, "super(): no arguments")
     cell = f.cells[len(code.co_cellvars) + code.co_freevars.index("__class__")]
-    assert cell is not None
+    assert isinstance(cell, CellValue)
     cls = m.cell_content(cell)
     name = code.co_varnames[0]
     obj = f.locals[0]
     if obj is None and name in code.co_cellvars:
         own = f.cells[code.co_cellvars.index(name)]
-        obj = m.cell_content(own) if own is not None else None
+        obj = m.cell_content(own) if isinstance(own, CellValue) else None
     if cls is None or obj is None:
         return m.graph_break("super", "super() without its class or object")
     obj = m.force(obj)
@@ -100,11 +100,10 @@ def _implicit_super(m: Machine, f: Frame) -> Value:
 def load_super_attr(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop object, class and what the name ``super`` means; push the attribute of its result."""
     fn, cls, obj = f.pop_many(3)
-    if type(fn) is Known and fn.value is super and not i.arg.explicit:
-        found = make_super(cls, obj)
-    else:
-        found = m.call(fn, [cls, obj] if i.arg.explicit else [])
-    f.push(get_attribute(m, found, i.arg.name))
+    direct = type(fn) is Known and fn.value is super and not i.arg.explicit
+    args = [cls, obj] if i.arg.explicit else []
+    made = make_super(cls, obj) if direct else m.call(fn, args)
+    f.push(get_attribute(m, made, i.arg.name))
 
 
 @handles("MAKE_FUNCTION")

@@ -17,7 +17,7 @@ class Code:
     Holds the code object weakly: this is what the cache keeps for it, and it must be able to die.
     """
 
-    __slots__ = ("_by_offset", "_code", "handlers", "instructions", "positions")
+    __slots__ = ("_by_offset", "_code", "handlers", "instructions", "positions", "starts")
 
     def __init__(
         self,
@@ -31,6 +31,11 @@ class Code:
         self.handlers = handlers
         self.positions: list[Positions] = [each.positions for each in instructions]
         self._by_offset = by_offset
+        firsts = [each.first for each in instructions]
+        # By index, that after the last included: whether an original begins there.
+        self.starts = [
+            one != other for one, other in zip([-1, *firsts], [*firsts, -2], strict=True)
+        ]
 
     @property
     def code(self) -> CodeType:
@@ -46,21 +51,12 @@ class Code:
 
     def is_boundary(self, index: int) -> bool:
         """Say whether a break may happen before this instruction: an original starts with it."""
-        if index in (0, len(self.instructions)):
-            return True
-        before, here = self.instructions[index - 1], self.instructions[index]
-        return here.first != before.first
-
-    def boundary(self, index: int) -> int:
-        """Return where the original begins that an instruction is a part of."""
-        while not self.is_boundary(index):
-            index -= 1
-        return index
+        return self.starts[index]
 
     def original(self, index: int) -> list[Instruction]:
         """Return all instructions of the original that begins with the one at this index."""
         found = self.instructions[index : index + 1]
-        while (index := index + 1) < len(self) and not self.is_boundary(index):
+        while not self.starts[index := index + 1]:
             found.append(self.instructions[index])
         return found
 

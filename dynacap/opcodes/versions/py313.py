@@ -1,5 +1,6 @@
 """CPython 3.13."""
 
+from dynacap.opcodes.instruction import Format
 from dynacap.opcodes.versions import py312, rules
 from dynacap.opcodes.versions.protocol import Context, Facts, Pieces, Rule, Version
 from dynacap.opcodes.versions.rules import (
@@ -32,8 +33,8 @@ NEW: dict[str, Rule] = {
     "STORE_FAST_STORE_FAST": two_locals("STORE_FAST", "STORE_FAST"),
     "COMPARE_OP": compared(5),
     "CONVERT_VALUE": _convert,
-    "FORMAT_SIMPLE": pieces(("FORMAT_VALUE", rules.Format(None, False))),
-    "FORMAT_WITH_SPEC": pieces(("FORMAT_VALUE", rules.Format(None, True))),
+    "FORMAT_SIMPLE": pieces(("FORMAT_VALUE", Format(None, False))),
+    "FORMAT_WITH_SPEC": pieces(("FORMAT_VALUE", Format(None, True))),
 }
 
 SPECIAL: dict[str, Rule] = {"END_FOR": plain("POP_TOP")}
