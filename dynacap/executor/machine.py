@@ -53,7 +53,7 @@ class Machine(Outside):
         self.handled: Value | None = None  # the exception that is being handled now
         self.depth = 0  # of nested loops
         self.steps = 0  # instructions executed on the chain
-        self.whole_steps = 0  # those before the original instruction that runs now
+        self.whole_steps = -1  # those before the original instruction that runs now
         self.stop_at = stop_at
         self.finalizers = Finalizers()
         self.max_frames = 1000

@@ -49,15 +49,15 @@ def _build(code: CodeType, point: Point) -> CodeType:
 def _suspend(out: Assembler, code: CodeType, index: int) -> Instruction:
     """Write the yield that only primes; return where the generator goes on after it."""
     instructions = decode(code).instructions
-    resumed = instructions[index + 1]
+    suspended, resumed = instructions[index : index + 2]
     assert resumed.op == "RESUME"
-    if resumed.arg & 3 != _YIELD_FROM:
-        out.op("YIELD_VALUE")
+    send = instructions[index - 1]
+    if resumed.arg & 3 != _YIELD_FROM or send.arg:
+        out.op("YIELD_VALUE", suspended.arg or 0)
         out.op("RESUME", resumed.arg)
         return instructions[index + 2]
-    # The whole little loop, because CPython, when the iterator ends in a throw, looks for the SEND
-    # right before the YIELD_VALUE and jumps by its operand.
-    send = instructions[index - 1]
+    # Where there is no CLEANUP_THROW the whole little loop, because CPython, when the iterator ends
+    # in a throw, looks for the SEND right before the YIELD_VALUE and jumps by its operand.
     assert send.op == "SEND"
     assert send.target is not None
     step = Assembler(out.constants)

@@ -160,17 +160,22 @@ def _shift_slots(code: bytearray, shift: int, owner: CodeType) -> None:
             continue
         if op in here.slot_operands:
             _add(code, [*extended, offset + 1], shift, owner)
+        elif op in here.slot_pairs:
+            pair = bytearray(divmod(code[offset + 1], 16))
+            for digit in (0, 1):
+                _add(pair, [digit], shift, owner, limit=16)
+            code[offset + 1] = pair[0] << 4 | pair[1]
         extended = []
         offset += 2 + 2 * here.caches[op]
 
 
-def _add(code: bytearray, digits: list[int], shift: int, owner: CodeType) -> None:
+def _add(code: bytearray, digits: list[int], shift: int, owner: CodeType, limit: int = 256) -> None:
     """Add to the slot whose base-256 digits stand at these offsets, the highest first."""
     value = sum(code[at] << 8 * rank for rank, at in enumerate(reversed(digits)))
     if value < owner.co_nlocals:
         return
     value += shift
-    if value >> 8 * len(digits):
+    if value >= limit ** len(digits):
         raise ResumeError(f"{owner.co_qualname}: too many locals to make room for more")
     for rank, at in enumerate(reversed(digits)):
         code[at] = value >> 8 * rank & 0xFF

@@ -15,6 +15,7 @@ from dynacap.opcodes.assemble import (
     nowhere,
     parse_exception_table,
 )
+from dynacap.opcodes.versions import version
 from dynacap.resume.layout import GENERATOR_FLAGS, Layout
 from dynacap.resume.point import Point, PointCache, checked_kinds
 
@@ -42,6 +43,8 @@ def _build(code: CodeType, point: Point) -> CodeType:
     start = 0 if early else out.here
     if not early:
         out.op("RESUME")
+    if first.op in version().real_bools:
+        out.op("TO_BOOL")
     prelude = Prelude(start, offsets, point.index if covers(code, point.index) else None)
     return with_original(layout, out, prelude, first)
 

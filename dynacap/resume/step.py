@@ -50,6 +50,8 @@ def refusal(code: CodeType, index: int) -> str | None:
 def _native(step: StepBuilder) -> None:
     """Run the instruction as it is."""
     step.prepare()
+    if step.instruction.op in version().real_bools:
+        step.out.op("TO_BOOL")
     step.out.raw(step.layout.original(step.instruction.offset, step.instruction.end))
     end = step.out.here
     step.drop_fillers()

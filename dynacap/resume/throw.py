@@ -30,9 +30,8 @@ def _build(code: CodeType, point: Point) -> Step:
     for place in range(result):
         if place in throw.layout.stack_slots:
             throw.layout.push(out, place, throw.kinds)
-    out.op("PUSH_NULL")
-    out.op("LOAD_CONST", len(out.constants))
     out.constants.append(_reraise())
+    out.callable("LOAD_CONST", len(out.constants) - 1)
     out.op("LOAD_FAST", throw.layout.stack_slots[result])
     throw.layout.settle(out)
     # Nothing may come between, so the RESUME is there but does not run.
@@ -78,8 +77,7 @@ def _handling() -> FunctionType:
     out.op("PUSH_EXC_INFO")
     out.op("POP_TOP")
     start = out.here
-    out.op("PUSH_NULL")
-    out.op("LOAD_FAST", 1)
+    out.callable("LOAD_FAST", 1)
     out.op("LOAD_FAST", 2)
     out.op("CALL_FUNCTION_EX", 0)
     end = out.here
