@@ -80,7 +80,10 @@ def agreed(code: CodeType, point: Point, kinds: Stack) -> Stack:
 
 
 def argument_cells(code: CodeType) -> dict[int, int]:
-    """Map each cell that takes over an argument to the argument's local index."""
+    """Map each cell that stands in the place of a local to the local's index.
+
+    The local is an argument, or one that only inlined comprehensions use.
+    """
     arguments = {name: index for index, name in enumerate(code.co_varnames)}
     return {
         cell: arguments[name] for cell, name in enumerate(code.co_cellvars) if name in arguments
@@ -104,7 +107,7 @@ def enter(
     """
     taken = argument_cells(code)
     cells = tuple(
-        CellType(arguments[taken[cell]]) if cell in taken else CellType()
+        CellType(*arguments[taken[cell] :][:1]) if cell in taken else CellType()
         for cell in range(len(code.co_cellvars))
     )
     in_cells = set(taken.values())

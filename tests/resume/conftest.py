@@ -72,6 +72,10 @@ class Splitter:
         return self.bound[key]
 
 
+class Rest(Step):
+    """Code that runs a frame to its end and gives its result as it is."""
+
+
 @dataclass
 class Suspended:
     """A frame that is not running: its function, where it stands, and its values there."""
@@ -129,7 +133,7 @@ class Chain(Splitter):
         if self.enters_call(frame):
             return False, None
         try:
-            ended, result = self.run(frame, step_code(frame.func.__code__, frame.point))
+            ended, result = self.run(frame, self.code_at(frame))
         except BaseException as error:
             return self.throw(error)
         if not ended:
@@ -139,6 +143,13 @@ class Chain(Splitter):
             return True, result
         self.frames[-1].values += (result,)
         return False, None
+
+    def code_at(self, frame: Suspended) -> Step:
+        """Return code for one instruction, or to the end where there is none for that alone."""
+        code, point = frame.func.__code__, frame.point
+        if not refusal(code, point.index):
+            return step_code(code, point)
+        return Rest(plain_code(code, point), (RETURN,))
 
     def throw(self, error: BaseException) -> tuple[bool, Any]:
         """Hand an exception out of the innermost frame to those that wait for it."""
@@ -164,9 +175,10 @@ class Chain(Splitter):
         values = (*frame.cells, *frame.values)
         handled = next(filter(None, (each.handled() for each in self.frames[-2::-1])), None)
         if handled is None or len(self.frames) == 1:
-            number, frame.values = piece(*values)
+            result = piece(*values)
         else:
-            number, frame.values = call_handling(handled, piece, values)
+            result = call_handling(handled, piece, values)
+        number, frame.values = (0, (result,)) if isinstance(step, Rest) else result
         outcome = step.outcomes[number]
         if outcome is RETURN:
             return True, frame.values[0]

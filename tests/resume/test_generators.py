@@ -60,8 +60,10 @@ def sent(instruction, point, values):
     try:
         value = next(iterator)
     except StopIteration as stop:
-        goal = Point(instruction.target, point.depth - 1, point.nulls, point.excs, point.bound)
-        return goal, (*rest, stop.value)
+        kept = (iterator,) if instruction.arg else ()
+        depth = point.depth - 1 + len(kept)
+        goal = Point(instruction.target, depth, point.nulls, point.excs, point.bound)
+        return goal, (*rest, *kept, stop.value)
     goal = Point(point.index + 1, point.depth, point.nulls, point.excs, point.bound)
     return goal, (*rest, iterator, value)
 
