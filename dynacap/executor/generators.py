@@ -75,6 +75,7 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
     m.entered.add(frame.function.code)
     try:
         if thrown is not None:
+            frame.push(Const(None))  # in the place of what is sent: handlers count it
             set_context(m, thrown)
             unwind(m, UserRaise(thrown), len(m.frames) - 1)
         value = m.run_nested()

@@ -61,7 +61,7 @@ class Assembler:
         self.op("LOAD_CONST", len(self.constants))
         self.constants.append(value)
 
-    def callable(self, name: str, arg: int) -> None:
+    def callee(self, name: str, arg: int) -> None:
         """Write the load of what is to be called, with the NULL that belongs beside it."""
         for op in [("PUSH_NULL", 0), (name, arg)][:: 1 if self._version.null_first else -1]:
             self.op(*op)

@@ -31,7 +31,7 @@ def _build(code: CodeType, point: Point) -> Step:
         if place in throw.layout.stack_slots:
             throw.layout.push(out, place, throw.kinds)
     out.constants.append(_reraise())
-    out.callable("LOAD_CONST", len(out.constants) - 1)
+    out.callee("LOAD_CONST", len(out.constants) - 1)
     out.op("LOAD_FAST", throw.layout.stack_slots[result])
     throw.layout.settle(out)
     # Nothing may come between, so the RESUME is there but does not run.
@@ -77,7 +77,7 @@ def _handling() -> FunctionType:
     out.op("PUSH_EXC_INFO")
     out.op("POP_TOP")
     start = out.here
-    out.callable("LOAD_FAST", 1)
+    out.callee("LOAD_FAST", 1)
     out.op("LOAD_FAST", 2)
     out.op("CALL_FUNCTION_EX", 0)
     end = out.here
