@@ -6,7 +6,7 @@ import functools
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -44,7 +44,8 @@ def compile(
     """Compile a function, method, callable object or ``nn.Module``; also a decorator.
 
     ``model``: what to compile; without it, a decorator is returned.  ``fullgraph``: a graph break
-    raises :class:`~dynacap.errors.Unsupported`.  ``dynamic``: reserved, sizes are constants.
+    raises :class:`~dynacap.errors.Unsupported`.  ``dynamic``: None makes a size or a number
+    symbolic once it is seen to vary, True all sizes and ints from the start, False none ever.
     ``backend``: a name of :func:`list_backends` or a callable ``backend(graph_module,
     example_inputs) -> callable``; ``mode`` and ``options`` are handed to it.  ``disable``: give
     the model back as it is.
@@ -248,27 +249,57 @@ Dims = int | list[int] | tuple[int, ...] | None
 def mark_dynamic(
     t: torch.Tensor, index: Dims, *, min: int | None = None, max: int | None = None
 ) -> None:
-    """Reserved: that sizes of ``t`` will change.  It is accepted and changes nothing yet."""
-    _check_dims("mark_dynamic", t, index)
+    """Have sizes of ``t`` be symbolic from the first capture on.
+
+    ``index``: a dimension or several.  ``min`` and ``max``: the sizes for which the graph has to
+    hold, both included.  A program that works for one size alone, or a size outside the bounds,
+    raises :class:`~dynacap.errors.UserError` when it is captured.
+    """
+    dims = _dims("mark_dynamic", t, index)
+    _mark_dims(t, "_dynamo_dynamic_indices", dims)
+    if min is not None or max is not None:
+        ranges = {each.dim: each for each in getattr(t, "_dynamo_dynamic_range", ())}
+        ranges.update((dim, DimRange(dim, min, max)) for dim in dims)
+        t._dynamo_dynamic_range = set(ranges.values())  # type: ignore[attr-defined]
 
 
 def maybe_mark_dynamic(t: torch.Tensor, index: Dims) -> None:
-    """Reserved: that sizes of ``t`` may change.  It is accepted and changes nothing yet."""
-    _check_dims("maybe_mark_dynamic", t, index)
+    """The same, but a program that works for one size alone is captured for that size."""
+    _mark_dims(t, "_dynamo_weak_dynamic_indices", _dims("maybe_mark_dynamic", t, index))
 
 
 def mark_static(t: Any, index: Dims = None) -> None:
-    """That sizes of ``t`` are constants, as all are by now."""
+    """Have sizes of ``t`` be constants however often they change; all of them without ``index``.
+
+    For anything but a tensor it does nothing: what a module holds is constant until it changes.
+    """
     if isinstance(t, torch.Tensor):
-        _check_dims("mark_static", t, index)
+        _mark_dims(t, "_dynamo_static_indices", _dims("mark_static", t, index))
 
 
-def _check_dims(name: str, t: object, index: Dims) -> None:
+class DimRange(NamedTuple):
+    """Bounds of a size, as ``torch._dynamo`` keeps them on a tensor too."""
+
+    dim: int
+    min: int | None
+    max: int | None
+
+
+def _mark_dims(t: torch.Tensor, mark: str, dims: list[int]) -> None:
+    """Marks lie where ``torch._dynamo`` looks for them, and dynacap for torch's."""
+    setattr(t, mark, {*getattr(t, mark, ()), *dims})
+
+
+def _dims(name: str, t: object, index: Dims) -> list[int]:
+    """The dimensions meant, counted from the front; all for None."""
     if not isinstance(t, torch.Tensor):
         raise TypeError(f"{name}() got t={t!r} ({type(t).__name__}); it takes a tensor")
-    for dim in index if isinstance(index, (list, tuple)) else (index,):
-        if dim is not None and not -t.dim() <= dim < t.dim():
+    wanted = range(t.dim()) if index is None else index
+    dims = list(wanted) if isinstance(wanted, (list, tuple, range)) else [wanted]
+    for dim in dims:
+        if not -t.dim() <= dim < t.dim():
             raise IndexError(f"{name}() got index={dim!r} for a tensor of {t.dim()} dimensions")
+    return [dim % t.dim() for dim in dims]
 
 
 _ = (_library, _polyfills, _torch_library)

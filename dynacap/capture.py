@@ -21,6 +21,7 @@ from dynacap.resume.layout import GENERATOR_FLAGS
 from dynacap.resume.point import checked_kinds
 from dynacap.values.base import UserRaise, Value
 from dynacap.values.object import ExceptionValue
+from dynacap.values.tensor.dynamic import History
 from dynacap.values.tensor.family import TensorFamily
 
 MAX_ATTEMPTS = 8
@@ -49,8 +50,13 @@ class Attempts:
     """
 
     def __init__(
-        self, sites: tuple[Site, ...] | None, code: CodeType, flat: tuple[Any, ...]
+        self,
+        sites: tuple[Site, ...] | None,
+        code: CodeType,
+        flat: tuple[Any, ...],
+        history: History | None = None,
     ) -> None:
+        self._history = history
         self.sites = sites
         self.code = code
         self.flat = flat
@@ -94,7 +100,7 @@ class Attempts:
         return None
 
     def _new_machine(self, stop_at: int) -> Machine:
-        tensors = TensorFamily()
+        tensors = TensorFamily(self._history)
         self.release()
         machine = self._machine = Machine(tensors, stop_at)
         self.guards = machine.guards

@@ -123,10 +123,10 @@ class Config:
         False, BOOL, "Raise dynacap's own errors instead of logging them and running eagerly."
     )
     automatic_dynamic_shapes: bool = _option(
-        True, BOOL, "Reserved: make a size symbolic when a second value of it is seen."
+        True, BOOL, "Make a size or a number symbolic when a second value of it is seen."
     )
     assume_static_by_default: bool = _option(
-        True, BOOL, "Reserved: take sizes as constant until told or shown otherwise."
+        True, BOOL, "Take sizes as constant until told or shown otherwise."
     )
     capture_scalar_outputs: bool = _option(
         False, BOOL, "Reserved: capture .item() as a symbolic number instead of breaking the graph."
@@ -135,15 +135,15 @@ class Config:
         False, BOOL, "Reserved: capture operations whose output sizes depend on data (nonzero)."
     )
     specialize_int: bool = _option(
-        False, BOOL, "Reserved: take every int argument as constant, however often it changes."
+        False, BOOL, "Take every int as constant, however often it changes."
     )
     specialize_float: bool = _option(
-        False, BOOL, "Reserved: take every float argument as constant, however often it changes."
+        False, BOOL, "Take every float as constant, however often it changes."
     )
     force_parameter_static_shapes: bool = _option(
         True,
         BOOL,
-        "Reserved: take the sizes of parameters as constant even where sizes are dynamic.",
+        "Take the sizes of parameters as constant even where sizes are dynamic.",
     )
     nested_graph_breaks: bool = _option(
         True, BOOL, "Reserved: resume inside inlined callees after a break, which is always done."

@@ -12,6 +12,7 @@ from dynacap.backends import compile_graph, eager, interpreter
 from dynacap.backends.registry import Backend
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
+from dynacap.codegen.emit import symbol_text
 from dynacap.codegen.replay import replay
 from dynacap.executor.aliasing import guard_aliasing
 from dynacap.executor.chain import Site
@@ -21,6 +22,8 @@ from dynacap.guards.source import Source
 from dynacap.recovery import Recovery, Replay
 from dynacap.suspend import Suspend
 from dynacap.torch_compile import skip_code
+from dynacap.values.symbol import SymbolValue
+from dynacap.values.tensor.family import is_symbolic
 from dynacap.values.tensor.torch_state import current_state, restore_state
 from dynacap.values.tensor.value import TensorValue
 
@@ -45,8 +48,14 @@ class Built:
 
 
 def count_ops(graph: GraphModule) -> int:
-    """The ``call_*`` nodes of a graph."""
-    return sum(node.op.startswith("call_") for node in graph.graph.nodes)
+    """The ``call_*`` nodes of a graph, those that compute sizes alone left out."""
+    return sum(node.op.startswith("call_") and not is_symbolic(node) for node in graph.graph.nodes)
+
+
+def add_shape_guards(machine: Any) -> None:
+    """Add what capture and the backend found out about symbolic sizes."""
+    if machine.tensors.symbols is not None:
+        machine.tensors.symbols.add_guards(machine.guards)
 
 
 @dataclass
@@ -90,7 +99,7 @@ def build_entry(
         started = time.perf_counter()
         before = current_state()
         try:
-            compiled = compile_graph(backend, graph, [value.real for value in inputs])
+            compiled = compile_graph(backend, graph, [_example(value) for value in inputs])
         finally:
             if sets_state:
                 restore_state(before)  # a backend may run the graph, and not to its end
@@ -109,7 +118,7 @@ def _graph_call(
     emitter: Emitter,
     sites: tuple[Site, ...] | None,
     flat_sources: list[Source],
-    inputs: list[TensorValue],
+    inputs: list[TensorValue | SymbolValue],
     recovery: Recovery,
 ) -> GraphCall:
     """How the graph is called; what raises is run again eagerly if nothing has happened yet."""
@@ -127,7 +136,13 @@ def _graph_call(
     )
 
 
-def _input(emitter: Emitter, value: TensorValue) -> str:
+def _example(value: TensorValue | SymbolValue) -> Any:
+    return value.sym.node.hint if isinstance(value, SymbolValue) else value.real
+
+
+def _input(emitter: Emitter, value: TensorValue | SymbolValue) -> str:
+    if isinstance(value, SymbolValue):
+        return symbol_text(emitter, value)
     if value.source is not None:
         return emitter.arg(value.source)
     return emitter.constant(value.real, "constant")
@@ -143,7 +158,7 @@ def _result(emitter: Emitter, region: Region) -> str:
 
 def _finish_graph(
     machine: Any, outputs: list[Node]
-) -> tuple[GraphModule | None, list[TensorValue]]:
+) -> tuple[GraphModule | None, list[TensorValue | SymbolValue]]:
     """The graph module with its outputs, and its inputs that are used."""
     graph = machine.tensors.graph
     if not any(node.op.startswith("call_") for node in graph.nodes):
@@ -153,7 +168,7 @@ def _finish_graph(
     placeholders = {
         node: value for node, value in zip(graph.placeholders, machine.tensors.inputs, strict=True)
     }
-    kept: list[TensorValue] = []
+    kept: list[TensorValue | SymbolValue] = []
     for node, value in placeholders.items():
         if node.users:
             kept.append(value)

@@ -17,12 +17,13 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from dynacap import totals
+from dynacap.backends import eager, interpreter
 from dynacap.backends.registry import Backend
 from dynacap.cache import Capture, Session
 from dynacap.capture import RAISED, Attempts, Region
 from dynacap.codegen.runtime import call_flat
 from dynacap.config import config
-from dynacap.convert import Built, Draft, build_entry, draft_entry
+from dynacap.convert import Built, Draft, add_shape_guards, build_entry, draft_entry
 from dynacap.errors import (
     BackendCompilerFailed,
     DynacapError,
@@ -51,6 +52,7 @@ from dynacap.recompiles import (
 from dynacap.recovery import Recovery
 from dynacap.suspend import Suspend
 from dynacap.torch_compile import set_eval_frame
+from dynacap.values.tensor.dynamic import History
 
 PLAIN_LIMIT = 4  # entries without any graph, after which a place is plain for good
 MAX_HALVINGS = 8  # in the search for where a region ends that cannot be made again
@@ -80,6 +82,10 @@ class Place:
         everything = sites is None and session.options.everything
         self.plain_entry = _OFFERS_CALLEES if everything else _plain_entry(sites, code)
         self.recompiles = Recompiles()
+        options = session.options
+        self._new_history = functools.partial(
+            History, options.dynamic, floats=options.backend in (eager, interpreter)
+        )
         self.clear()
 
     def clear(self) -> None:
@@ -88,6 +94,7 @@ class Place:
         self.captured = 0  # captures in all, also those whose entries are gone
         self.graphs = 0  # those of them that were worth it
         self.failures = 0
+        self.history = self._new_history()
         self.recompiles.clear()
 
     @property
@@ -138,7 +145,7 @@ class Place:
         self._explain_recompile(flat)
         started = time.perf_counter()
         log_bytecode(self.name, self.code, 0 if self.sites is None else self.sites[-1].point.index)
-        attempts = Attempts(self.sites, self.code, flat)
+        attempts = Attempts(self.sites, self.code, flat, self.history)
         try:
             region = attempts.capture()
             draft = _draft(attempts, region, session)
@@ -174,6 +181,7 @@ class Place:
             built = Built(self.plain_entry, tuple(sources), built.code, None)
         if isinstance(built.fn, FunctionType):
             choose_hook().mark_hidden(built.fn.__code__)
+        add_shape_guards(region.machine)
         values = self._add(make_checker(region.machine.guards, built.slots), built.fn, flat)
         log_break(reason)
         log_guards(self.name, region.machine.guards)

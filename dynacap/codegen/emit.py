@@ -30,6 +30,7 @@ from dynacap.values.object import (
     PropertyValue,
     SuperValue,
 )
+from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.value import NodeValue, TensorValue
 
 _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
@@ -178,6 +179,25 @@ def _node(e: Emitter, value: NodeValue) -> str:
     if isinstance(value, TensorValue) and value.attrs is not None:
         e.built(value, name)
         e.fill_attributes(value, name)
+    return name
+
+
+def symbol_text(e: Emitter, value: SymbolValue) -> str:
+    """A symbolic number from outside, read where the graph is called."""
+    assert value.text is not None
+    source, attribute = value.text
+    return e.arg(source) + attribute
+
+
+def _symbol(e: Emitter, value: SymbolValue) -> str:
+    """What the graph hands through, since a size may have changed by the time it is done."""
+    if value.text is not None and not any(
+        node.op.startswith("call_") for node in e.machine.tensors.graph.nodes
+    ):
+        return symbol_text(e, value)
+    name = e.outputs.get(value.node)
+    if name is None:
+        name = e.outputs[value.node] = e.fresh(value.node.name)
     return name
 
 
@@ -379,6 +399,7 @@ def _super(e: Emitter, value: SuperValue) -> str:
 
 _RULES: dict[type, Rule] = {
     Const: _const,
+    SymbolValue: _symbol,
     Known: _known,
     Lazy: _lazy,
     NodeValue: _node,

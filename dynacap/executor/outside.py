@@ -68,6 +68,7 @@ class Outside(State):
         self._class_changes: dict[type, ClassChange] = {}
         self._touched: dict[Value, None] = {}
         self.effects = 0  # how many changes there were, of the same value too
+        self._numbers: dict[Source, Value] = {}  # those that vary
 
     # -- guards ----------------------------------------------------------------------------------
     def guard(self, kind: str, source: Source, *expected: Any) -> None:
@@ -91,7 +92,7 @@ class Outside(State):
             if source is None:
                 return Const(real)
             if type(real) in _READ_LATE:
-                return UnreadConst(real, source, self.guard)
+                return self._number(real, source) or UnreadConst(real, source, self.guard)
             self.guard("IdIs" if type(real) is types.CodeType else "ConstEq", source, real)
             return Const(real, source)
         found = self.mirrors.get(id(real))
@@ -105,6 +106,19 @@ class Outside(State):
         if isinstance(real, type) and source is not None:
             self._class_sources.setdefault(real, source)
         return value
+
+    def _number(self, real: Any, source: Source) -> Value | None:
+        """A number that varies from call to call; the same value each time."""
+        if type(real) is not int and type(real) is not float:
+            return None
+        found = self._numbers.get(source)
+        if found is None:
+            found = self.tensors.wrap_number(real, source)
+            if found is None:
+                return None
+            self.guard("TypeIs", source, type(real))
+            self._numbers[source] = found
+        return found
 
     def _guard_again(self, found: Value, real: Any, source: Source) -> None:
         """An object that is known already was met on another path."""

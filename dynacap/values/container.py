@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynacap.guards.source import Source
 from dynacap.values.base import DELETED, Lazy, NotConstant, Sentinel, Value
+from dynacap.values.symbol import constant_inside
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -308,7 +309,7 @@ def fresh_dict(t: Tracer, items: Iterable[tuple[Value, Value]], type_: type = di
 def _constant_item(item: Value) -> Any:
     if type(item) is Lazy:
         raise NotConstant(item)
-    return item.constant()
+    return constant_inside(item)
 
 
 def _as_subclass(value: TupleValue, items: list[Any]) -> Any:

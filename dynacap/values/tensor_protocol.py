@@ -40,6 +40,18 @@ class TensorFamily(Protocol):
         other a tensor, a number, or what torch's operators accept)."""
         ...
 
+    def wrap_number(self, real: int | float, source: Source) -> Value | None:
+        """A number from outside as a symbol, or None if it is a constant."""
+        ...
+
+    def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
+        """An operator on numbers, a symbolic one among them; None if it is to be fixed."""
+        ...
+
+    def compare_numbers(self, real: Any, left: Value, right: Value) -> bool | None:
+        """The same for a comparison."""
+        ...
+
     def is_operation(self, real: Any) -> bool:
         """Whether a callable belongs to torch's operator surface and goes into the graph."""
         ...

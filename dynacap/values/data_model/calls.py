@@ -18,6 +18,7 @@ from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue,
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.natives import find_native, find_polyfill, is_pure
 from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue
+from dynacap.values.symbol import SymbolValue
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -123,6 +124,8 @@ def call_c_function(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> 
         return t.call(t.wrap(function, None), args, kwargs)
     if is_pure(real):
         folded = fold(t, real, args, kwargs)
+        if folded is None and fix_symbols([*args, *kwargs.values()]):
+            folded = fold(t, real, args, kwargs)
         if folded is not None:
             return folded
     name = getattr(real, "__qualname__", None) or repr(real)
@@ -179,17 +182,32 @@ def made(t: Tracer, real: Any) -> Value:
 def constant_operand(value: Value) -> Any:
     """An operand for a folded call: constants, and fresh copies of containers of constants."""
     if type(value) is ListValue and value.type_ is list:
-        return [constant_operand(item) for item in value.items]
+        return [_operand_inside(item) for item in value.items]
     if type(value) is TupleValue and value.type_ is tuple:
-        return tuple(constant_operand(item) for item in value.items)
+        return tuple(_operand_inside(item) for item in value.items)
     if type(value) is SetValue and value.type_ in (set, frozenset):
         return value.type_(constant_operand(item) for item in value.items.values())
     if type(value) is DictValue and value.type_ is dict and value.real is None:
         return {
-            constant_operand(value.keyvals[key]): constant_operand(value.over[key])  # type: ignore[arg-type]
+            constant_operand(value.keyvals[key]): _operand_inside(value.over[key])  # type: ignore[arg-type]
             for key in value.fresh
         }
     return value.constant()
+
+
+def fix_symbols(values: list[Value]) -> bool:
+    """Fix the symbolic numbers that containers hold; whether there were any."""
+    found = False
+    for value in values:
+        if type(value) is SymbolValue:
+            found = value.value is not None
+        elif isinstance(value, TupleValue | ListValue):
+            found |= fix_symbols(value.items)
+    return found
+
+
+def _operand_inside(value: Value) -> Any:
+    return value.inside() if type(value) is SymbolValue else constant_operand(value)
 
 
 def construct(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) -> Value:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dynacap.values.base import MISSING, Const, Known, UnreadConst, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.calls import call_special, fold
+from dynacap.values.symbol import SymbolValue
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -54,6 +55,10 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     """``left symbol right``; a symbol that ends in ``=`` is the in-place form."""
     inplace = symbol[-1] == "="
     name, plain_op, inplace_op = _BINARY[symbol[:-1] if inplace else symbol]
+    if type(left) is SymbolValue or type(right) is SymbolValue:
+        computed = t.tensors.arithmetic(t, symbol.rstrip("="), left, right)
+        if computed is not None:
+            return computed
     if isinstance(left, Const) and isinstance(right, Const):  # a tuple may give itself
         folded = fold(t, plain_op, [left, right], {})
         if folded is not None:
@@ -125,6 +130,10 @@ def unary_op(t: Tracer, symbol: str, operand: Value) -> Value:
 def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     """``left symbol right`` for the six rich comparisons."""
     name, reflected, real = _COMPARE[symbol]
+    if type(left) is SymbolValue or type(right) is SymbolValue:
+        answer = t.tensors.compare_numbers(real, left, right)
+        if answer is not None:
+            return Const(answer)
     if _folds(left) and _folds(right):
         folded = fold(t, real, [left, right], {})
         if folded is not None:
@@ -188,6 +197,8 @@ def _identity(value: Value) -> Any:
 
 def truth(t: Tracer, value: Value) -> bool:
     """``bool(value)``."""
+    if type(value) is SymbolValue:
+        return bool(compare(t, "!=", value, Const(0)).constant())
     if isinstance(value, Const):
         return bool(value.value)
     if t.tensors.owns(value):
@@ -205,7 +216,7 @@ def truth(t: Tracer, value: Value) -> bool:
 def _folds(value: Value) -> bool:
     """Operands on which an operator may run for real: no user code hides behind it."""
     kind = type(value)
-    if kind is Const or kind is UnreadConst:
+    if kind is Const or kind is UnreadConst or kind is SymbolValue:
         return True
     if kind is TupleValue:
         return value.cls is tuple and all(_folds(item) for item in value.items)  # type: ignore[attr-defined]

@@ -32,6 +32,8 @@ from dynacap.values.tracer import Tracer
 
 @handles(len)
 def _len(t: Tracer, obj: Value, /) -> Value:
+    if t.tensors.owns(obj):
+        return call_special(t, obj, "__len__", [])
     return Const(length(t, obj))
 
 

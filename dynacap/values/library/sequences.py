@@ -22,6 +22,7 @@ from dynacap.values.library.handlers import (
     not_implemented,
     slice_of,
 )
+from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
 
 Sequence = ListValue | TupleValue
@@ -30,6 +31,8 @@ _ALL = (list, tuple, deque)
 
 def same_or_equal(t: Tracer, left: Value, right: Value) -> bool:
     """``left is right or left == right``, as containers compare their elements."""
+    if type(left) is SymbolValue or type(right) is SymbolValue:
+        return truth(t, compare(t, "==", left, right))  # whether they are one object cannot matter
     return is_same(t, left, right) or truth(t, compare(t, "==", left, right))
 
 

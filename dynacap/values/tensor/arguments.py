@@ -12,6 +12,7 @@ import torch
 from dynacap.values.base import Const, Known, Lazy, NotConstant, UnreadConst, Value
 from dynacap.values.container import DictValue, ListValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.surface import is_operation
 from dynacap.values.tensor.value import OpaqueValue, TensorValue
 
@@ -130,6 +131,10 @@ def _slice(t: Tracer, value: SliceValue) -> Pair:
     return slice(*nodes), slice(*fakes)
 
 
+def _symbol(t: Tracer, value: SymbolValue) -> Pair:
+    return value.node, value.sym
+
+
 def _opaque(t: Tracer, value: OpaqueValue) -> Pair:
     _unsupported(t, value)
 
@@ -154,6 +159,7 @@ def _unsupported(t: Tracer, value: Value) -> NoReturn:
 
 _LOWERINGS: dict[type, Callable[..., Pair]] = {
     Known: _known,
+    SymbolValue: _symbol,
     TupleValue: _tuple,
     ListValue: _list,
     DictValue: _dict,

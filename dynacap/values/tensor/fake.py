@@ -55,8 +55,26 @@ class FakeWorld:
             if real.requires_grad:
                 made.requires_grad_()
             return made
-        plain = real.data if type(real) is not torch.Tensor and not real.requires_grad else real
-        return self.mode.from_tensor(plain, static_shapes=True)
+        return self.mode.from_tensor(_plain(real), static_shapes=True)
+
+    def use_symbols(self, env: Any) -> None:
+        """Let sizes be symbols of a ``ShapeEnv`` from now on."""
+        self.mode.shape_env = env
+        self.mode.static_shapes = False
+
+    def of_symbolic(self, real: torch.Tensor, env: Any, where: Any, context: Any) -> torch.Tensor:
+        """A fake of a real tensor with the symbolic sizes that ``context`` asks for."""
+        if not _is_simple(real):
+            return self.mode.from_tensor(
+                _plain(real), source=where, symbolic_context=context, static_shapes=False
+            )
+        size, stride, _ = env.create_symbolic_sizes_strides_storage_offset(
+            real, where, symbolic_context=context
+        )
+        made: torch.Tensor = FakeTensor(
+            self.mode, _empty_strided(size, stride, dtype=real.dtype, device="meta"), real.device
+        )
+        return made.requires_grad_() if real.requires_grad else made
 
     def hide(self) -> None:
         """Keep the user from noticing that fakes are at work: warnings, logs, and the hooks on
@@ -106,6 +124,11 @@ class _Silence:
 
 
 _silence = _Silence()
+
+
+def _plain(real: torch.Tensor) -> torch.Tensor:
+    """A parameter that needs no gradient is a tensor like any other."""
+    return real.data if type(real) is not torch.Tensor and not real.requires_grad else real
 
 
 def _is_simple(real: torch.Tensor) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import operator
 import re
 from collections import deque
@@ -20,11 +21,18 @@ from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.data_model.attributes import instance_dict
+from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor import breaks, fields, indexing
 from dynacap.values.tensor.arguments import lower_all, lower_keywords
+from dynacap.values.tensor.dynamic import History
 from dynacap.values.tensor.fake import FakeWorld
 from dynacap.values.tensor.recall import Call, Recall, writes
-from dynacap.values.tensor.results import holds_tensors, static_value, wrap_result
+from dynacap.values.tensor.results import (
+    holds_symbols,
+    holds_tensors,
+    static_value,
+    wrap_result,
+)
 from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
 from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.values.tensor.torch_state import State, current_state
@@ -50,8 +58,10 @@ class TensorFamily:
     given returns the tensor that it was given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, history: History | None = None) -> None:
         self.graph = Graph()
+        self._history = history or History(dynamic=False)
+        self.symbols: Any = None  # the Symbols of this capture, once there is one
         self.inputs: list[Value] = []
         self.world = FakeWorld()
         self.recall = Recall(self.world)
@@ -131,6 +141,18 @@ class TensorFamily:
             return type(right) is TensorValue or _is_number(right)
         return type(right) is TensorValue and _is_number(left)
 
+    def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
+        """An operator on numbers, a symbolic one among them; None if it is to be fixed."""
+        if type(left) is TensorValue or type(right) is TensorValue:
+            return None
+        found: Value | None = self.symbols.arithmetic(t, symbol, left, right)
+        return found
+
+    def compare_numbers(self, real: Callable[..., Any], left: Value, right: Value) -> bool | None:
+        """The same for a comparison."""
+        found: bool | None = self.symbols.compare(real, left, right)
+        return found
+
     def is_operation(self, real: Any) -> bool:
         """Whether a callable belongs to torch's operator surface and goes into the graph."""
         return is_operation(real)
@@ -143,10 +165,14 @@ class TensorFamily:
         if real.layout is not torch.strided or real.is_quantized or real.is_nested:
             refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
             breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
+        dims = self._history.dims(source, real)
+        if source is not None and dims:
+            fake = self._some_symbols().fake(real, source, dims)
+        else:
+            fake = self.world.of(real)
         if source is not None:
-            t.guard("Tensor", source, *_facts(real))
-        fake = self.world.of(real)
-        node = self._placeholder(t, source, fake)
+            t.guard("Tensor", source, *_facts(real, fake))
+        node = self._placeholder(source.name() if source is not None else "", fake)
         value = TensorValue(node, fake, type(real), real, source)
         self._by_fake[id(fake)] = value
         self.inputs.append(value)
@@ -155,8 +181,26 @@ class TensorFamily:
             self._memory.add(storage)
         return value
 
-    def _placeholder(self, t: Tracer, source: Source | None, fake: torch.Tensor) -> Node:
-        name = _NOT_IN_NAMES.sub("_", source.name()).strip("_") if source is not None else ""
+    def wrap_number(self, real: int | float, source: Source) -> Value | None:
+        """A number from outside, if it is to be a symbol."""
+        if not self._history.varies(source, real):
+            return None
+        value: Value = self._some_symbols().number(real, source)
+        return value
+
+    def _some_symbols(self) -> Any:
+        """The symbols of this capture; torch's machinery for them is loaded for the first."""
+        if self.symbols is None:
+            found = importlib.import_module("dynacap.values.tensor.symbols")
+            self.symbols = found.Symbols(self.world, self._symbol_input)
+        return self.symbols
+
+    def _symbol_input(self, value: SymbolValue, name: str) -> Node:
+        self.inputs.append(value)
+        return self._placeholder(name, value.sym)
+
+    def _placeholder(self, wanted: str, fake: Any) -> Node:
+        name = _NOT_IN_NAMES.sub("_", wanted).strip("_")
         graph = self.graph
         if self._first_operation is None:
             node = graph.placeholder(name or "constant")
@@ -237,7 +281,8 @@ class TensorFamily:
         except Exception as error:
             breaks.break_on_error(t, target, error)
         if result is not None and not holds_tensors(result):
-            return static_value(t, result)
+            if self.symbols is None or not holds_symbols(result):
+                return static_value(t, result)
         node = self.add_node(t, op, target, tuple(node_args), node_kwargs, result)
         return wrap_result(t, self, node, result)
 
@@ -296,7 +341,9 @@ class TensorFamily:
     def drop_unused_items(self) -> None:
         """Take out the items of results that no one uses, as far as they cannot raise."""
         for node in reversed(self.graph.nodes):
-            if node.target is operator.getitem and not node.users and not may_raise(node):
+            if node.users or node.op not in ("call_function", "call_method"):
+                continue
+            if is_symbolic(node) or (node.target is operator.getitem and not may_raise(node)):
                 self.graph.erase_node(node)
 
     def _keep_catchable(self, t: Tracer, node: Node) -> None:
@@ -350,22 +397,36 @@ class TensorFamily:
         breaks.refuse(t, breaks.BRANCH, "the truth of a tensor decides which way to go")
 
 
-def _facts(real: torch.Tensor) -> tuple[Any, ...]:
+def is_symbolic(node: Node) -> bool:
+    """Whether a node computes sizes and numbers alone: no operation that the user wrote."""
+    return holds_symbols(node.meta.get("example_value"))
+
+
+def _facts(real: torch.Tensor, fake: torch.Tensor) -> tuple[Any, ...]:
     """What the guard on a tensor expects of it, in the order of its fields."""
     return (
         Ref(type(real)),
         real.dtype,
         real.device,
         real.layout,
-        tuple(real.shape),
-        real.stride(),
+        _known_sizes(fake.shape, real.shape),
+        _known_sizes(fake.stride(), real.stride()),
         real.requires_grad,
         real.is_conj(),
         real.is_neg(),
     )
 
 
+def _known_sizes(fake: Any, real: Any) -> tuple[int | None, ...]:
+    return tuple(
+        None if type(size) is torch.SymInt else known
+        for size, known in zip(fake, real, strict=True)
+    )
+
+
 def _is_number(value: Value) -> bool:
+    if type(value) is SymbolValue:
+        return True
     return isinstance(value, Const | Known) and isinstance(value.value, _NUMBERS)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Value
 from dynacap.values.tensor import breaks
-from dynacap.values.tensor.results import size_value, static_value
+from dynacap.values.tensor.results import holds_symbols, size_value, static_value
 from dynacap.values.tensor.value import TensorValue
 
 if TYPE_CHECKING:
@@ -28,10 +28,13 @@ def read_field(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> 
 
 def _static(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:
     """What the guard on the tensor covers."""
-    return static_value(t, getattr(obj.fake, name))
+    found = getattr(obj.fake, name)
+    return _view(family, t, obj, name) if holds_symbols(found) else static_value(t, found)
 
 
 def _shape(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:
+    if family.symbols is not None and holds_symbols(obj.fake.shape):
+        return family.emit(t, "call_method", "size", [obj], {})
     return size_value(obj.fake.shape)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def get_item(family: TensorFamily, t: Tracer, obj: Value, key: Value) -> Value:
     """A view or a copy, as torch decides from the key."""
     assert isinstance(obj, TensorValue)
-    if isinstance(key, Const) and key.value is True:
+    if type(key) is Const and key.value is True:
         obj = _get(family, t, obj, Const(None))  # a mask of no dimensions: a copy with one more
         key = ListValue([Const(0)])
     elif type(key) is ListValue:
@@ -60,4 +60,4 @@ def length(t: Tracer, obj: TensorValue) -> Value:
     """``len(tensor)``."""
     if obj.fake.dim() == 0:
         t.raise_error(TypeError, "len() of a 0-d tensor")
-    return Const(int(obj.fake.shape[0]))
+    return t.tensor_method("size", [obj, Const(0)], {})

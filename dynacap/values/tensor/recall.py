@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
+from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.surface import DUNDERS, is_torch_function
 from dynacap.values.tensor.value import TensorValue
 
@@ -237,6 +238,8 @@ def _mark(value: Value) -> Any:
     kind = type(value)
     if kind is TensorValue:
         return look_at(value)  # type: ignore[arg-type]
+    if kind is SymbolValue:
+        raise NoKey
     if isinstance(value, Const):
         constant = value.value
         if type(constant) is slice:

@@ -29,6 +29,13 @@ def holds_tensors(result: Any) -> bool:
     return False
 
 
+def holds_symbols(result: Any) -> bool:
+    """Whether a result without tensors has sizes or numbers that are symbolic."""
+    if isinstance(result, list | tuple):
+        return any(map(holds_symbols, result))
+    return isinstance(result, torch.SymInt | torch.SymFloat)
+
+
 def static_value(t: Tracer, result: Any) -> Value:
     """A result without tensors, which follows from metadata alone."""
     if isinstance(result, torch.Size):
@@ -47,6 +54,8 @@ def wrap_result(t: Tracer, family: TensorFamily, node: Any, result: Any) -> Valu
     """The value of what ``node`` gives, with a node for each tensor inside a container."""
     if isinstance(result, torch.Tensor):
         return family.tensor_of(node, result)
+    if isinstance(result, torch.SymInt | torch.SymFloat):
+        return family.symbols.value(result, lambda: node)  # type: ignore[no-any-return]
     if isinstance(result, tuple):
         return TupleValue(_items(t, family, node, result), type(result))
     if isinstance(result, list):
@@ -64,7 +73,7 @@ def _items(t: Tracer, family: TensorFamily, node: Any, result: Any) -> list[Valu
 
 
 def _item(t: Tracer, family: TensorFamily, node: Any, key: Any, item: Any) -> Value:
-    if not holds_tensors(item):
+    if not holds_tensors(item) and not holds_symbols(item):
         return static_value(t, item)
     known = family.known_tensor(item)
     if known is not None:

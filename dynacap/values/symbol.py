@@ -1,0 +1,79 @@
+"""A number that the graph computes with instead of knowing it: a size or an argument that varies.
+
+It is a constant to everyone who asks for its value, and fixed from then on: the entry then holds
+for that number alone.  Operations on tensors, arithmetic and comparisons do not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynacap.guards.source import Source
+from dynacap.values.base import Const, NotConstant, Value
+
+
+class SymbolValue(Const):
+    """An ``int`` or ``float`` as a torch ``SymInt`` or ``SymFloat``.
+
+    ``node`` gives it at run time: made by ``place`` when it is first wanted, for what comes from
+    outside.  ``settle`` fixes the number, or raises NotConstant where it depends on data.
+    """
+
+    __slots__ = ("_node", "_place", "_settle", "_settled", "sym", "text")
+
+    def __init__(
+        self,
+        sym: Any,
+        settle: Callable[[SymbolValue], Any],
+        node: Any = None,
+        place: Callable[[SymbolValue], Any] | None = None,
+        source: Source | None = None,
+        text: tuple[Source, str] | None = None,
+    ) -> None:
+        self.source = source
+        self.sym = sym
+        self.text = text  # the source and what to write behind it, for the size of an input
+        self._node = node
+        self._place = place
+        self._settle = settle
+        self._settled: tuple[Any] | None = None
+
+    @property
+    def node(self) -> Any:
+        """The node of the graph that gives the number."""
+        if self._node is None:
+            assert self._place is not None
+            self._node = self._place(self)
+        return self._node
+
+    @property
+    def cls(self) -> type:
+        return float if type(self.sym).__name__ == "SymFloat" else int
+
+    @property
+    def value(self) -> Any:
+        """The number, fixed from now on."""
+        if self._settled is None:
+            self._settled = (self._settle(self),)
+        return self._settled[0]
+
+    def inside(self) -> Any:
+        """The same for one that a container holds, which asks for all it holds: only if fixed."""
+        if self._settled is None:
+            raise NotConstant(self)
+        return self._settled[0]
+
+    def constant(self) -> Any:
+        return self.value
+
+    def known(self) -> Any:
+        return self.value
+
+    def describe(self) -> str:
+        return str(self.sym)
+
+
+def constant_inside(item: Value) -> Any:
+    """The constant of what a container holds."""
+    return item.inside() if type(item) is SymbolValue else item.constant()
