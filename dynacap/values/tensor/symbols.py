@@ -220,7 +220,7 @@ class _Conditions:
         return all(symbol in self._places for symbol in expression.free_symbols)
 
     def add(self, condition: Any) -> None:
-        if condition.is_Boolean and self._can_write(condition) and condition.free_symbols:
+        if condition.free_symbols and self._can_write(condition):
             text, told = self._write(condition)
             self._texts[text] = told
 

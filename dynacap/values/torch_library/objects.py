@@ -9,12 +9,14 @@ import torch
 from torch._library import custom_ops
 
 from dynacap.guards.source import Source
-from dynacap.values.base import Known, NotConstant, Value
+from dynacap.values.base import Const, Known, NotConstant, Value
 from dynacap.values.build import CONST_TYPES, build_known, builds, builds_subclasses
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model.calls import fold
+from dynacap.values.data_model.calls import fix_symbols, fold
 from dynacap.values.data_model.items import unpack
+from dynacap.values.data_model.operators import binary_op
 from dynacap.values.natives import native, pure
+from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.results import static_value
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ builds_subclasses(torch._ops._Ops)(build_known)
 def make_size(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``torch.Size(sizes)``."""
     items = unpack(t, args[0]) if args else []
+    if any(type(item) is SymbolValue for item in items) and all(i.cls is int for i in items):
+        return TupleValue(items, torch.Size)
     try:
         return static_value(t, torch.Size([item.constant() for item in items]))
     except NotConstant:
@@ -56,6 +60,8 @@ def make_size(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
 
 def _fold_or_break(t: Tracer, real: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     found = fold(t, real, args, kwargs)
+    if found is None and fix_symbols(args):
+        found = fold(t, real, args, kwargs)
     if found is None:
         t.graph_break("unsupported-call", f"{real.__name__} of what is no constant")
     return found
@@ -85,6 +91,9 @@ def make_tensor(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value
     return t.tensor_call(torch.Tensor, args, kwargs)
 
 
+_GIVE_SIZES = frozenset({"__add__", "__radd__", "__mul__", "__rmul__", "__getitem__"})
+
+
 def _size_method(raw: Any) -> None:
     @native(raw)
     def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -93,13 +102,33 @@ def _size_method(raw: Any) -> None:
             return found
         # A size together with what is no constant: the plain tuple's method will do.
         plain = getattr(tuple, raw.__name__, None)
-        if plain is None or not isinstance(args[0], TupleValue):
-            t.graph_break("unsupported-call", f"torch.Size.{raw.__name__}")
-        return t.call(Known(plain), [TupleValue(args[0].items), *args[1:]], kwargs)
+        if raw.__name__ not in _GIVE_SIZES or not isinstance(args[0], TupleValue):
+            return _fold_or_break(t, raw, args, kwargs)
+        found = t.call(Known(plain), [TupleValue(args[0].items), *args[1:]], kwargs)
+        return _as_size(found)
+
+
+def _as_size(found: Value) -> Value:
+    """Parts, sums and multiples of a size are sizes where all that they hold are ints."""
+    if isinstance(found, TupleValue) and all(item.cls is int for item in found.items):
+        return TupleValue(found.items, torch.Size)
+    return found
+
+
+@native(torch.Size.numel)
+def numel(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``size.numel()``."""
+    assert isinstance(args[0], TupleValue)
+    count: Value = Const(1)
+    for item in args[0].items:
+        count = binary_op(t, "*", count, item)
+    return count
 
 
 for _raw in vars(torch.Size).values():
-    if isinstance(_raw, types.MethodDescriptorType | types.WrapperDescriptorType):
+    if isinstance(_raw, types.MethodDescriptorType | types.WrapperDescriptorType) and (
+        _raw is not torch.Size.numel
+    ):
         _size_method(_raw)
 
 
