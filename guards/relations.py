@@ -1,11 +1,13 @@
 """Guards on several values: one object or distinct ones, memory shared or not, anything else."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dynacap.guards.kinds import Guard, Origin, register
+from dynacap.guards.show import show
 from dynacap.guards.source import Source
-from dynacap.guards.tensor import overlap_pattern
+from dynacap.guards.tensor import overlap_pattern, tensor_facts
 
 
 @register
@@ -124,3 +126,50 @@ class Predicate(_Group):
 
     def expectation(self) -> str:
         return self.text
+
+
+@register
+@dataclass(frozen=True)
+class Sizes(_Group):
+    """What symbolic sizes and numbers have to fulfil, as Python over ``v0``, ``v1``, ...
+
+    ``conditions`` are pairs: the text over the values of the sources, which reads sizes and strides
+    of tensors and computes with ints, and the same in the user's words.
+    """
+
+    kind = "sizes"
+    conditions: tuple[tuple[str, str], ...] = ()
+    origin: Origin | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        test = self._compiled(" and ".join(f"({text})" for text, _ in self.conditions))
+        object.__setattr__(self, "_test", test)
+
+    def _compiled(self, text: str) -> Callable[..., object]:
+        names = ", ".join(f"v{index}" for index in range(len(self.group)))
+        test: Callable[..., object] = eval(f"lambda {names}: {text}", {"math": math})
+        return test
+
+    def holds(self, *values: object) -> bool:
+        try:
+            return bool(self._test(*values))  # type: ignore[attr-defined]
+        except (ArithmeticError, AttributeError, IndexError, TypeError):
+            return False
+
+    def expectation(self) -> str:
+        return "fulfil " + " and ".join(told for _, told in self.conditions)
+
+    def finding(self, *values: object) -> str:
+        broken = [told for text, told in self.conditions if not self._fulfils(text, values)]
+        return "not " + ", not ".join(broken) + f" ({', '.join(map(_measure, values))})"
+
+    def _fulfils(self, text: str, values: tuple[object, ...]) -> bool:
+        try:
+            return bool(self._compiled(text)(*values))
+        except (ArithmeticError, AttributeError, IndexError, TypeError):
+            return False
+
+
+def _measure(value: object) -> str:
+    facts = tensor_facts(value)
+    return show(value) if facts is None else f"shape {tuple(facts.shape)}"

@@ -7,7 +7,6 @@ one guard on the inputs.
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils._sympy.printers import PythonPrinter
 
 from dynacap.errors import UserError
-from dynacap.guards.relations import Predicate
+from dynacap.guards.relations import Sizes
 from dynacap.guards.source import Source
 from dynacap.values.base import Const, NotConstant, Value
 from dynacap.values.symbol import SymbolValue
@@ -39,12 +38,13 @@ _INT_OPERATORS: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
+    "/": operator.truediv,
     "//": operator.floordiv,
     "%": operator.mod,
 }
 # Not what a symbolic float would have to round as Python does it: its bounds, its comparisons.
 _FLOAT_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-_DIVIDES = frozenset({"//", "%"})
+_DIVIDES = frozenset({"/", "//", "%"})
 
 
 class Symbols:
@@ -225,6 +225,8 @@ class _Conditions:
             self._texts[text] = told
 
     def add_range(self, symbol: Any, limits: Any) -> None:
+        if limits.lower == limits.upper:
+            return  # a condition says so
         text, told = self._write(symbol)
         for bound, sign in ((limits.lower, ">="), (limits.upper, "<=")):
             if bound.is_finite and bound.is_Integer:
@@ -236,13 +238,8 @@ class _Conditions:
         self._texts[f"{left} {relation} {text}"] = f"{source.name()}{attribute} {relation} {told}"
 
     def finish(self, guards: GuardSet) -> None:
-        if not self._texts:
-            return
-        names = ", ".join(self._sources.values())
-        code = f"lambda {names}: {' and '.join(f'({text})' for text in self._texts)}"
-        test = eval(code, {"math": math})
-        told = " and ".join(self._texts.values())
-        guards.add(Predicate(tuple(self._sources), test, f"fit {told}", origin=None))
+        if self._texts:
+            guards.add(Sizes(tuple(self._sources), tuple(self._texts.items()), origin=None))
 
 
 def _operand(value: Value) -> Any:
