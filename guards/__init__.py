@@ -21,7 +21,7 @@ from dynacap.guards.kinds import (
 )
 from dynacap.guards.process_state import ProcessState
 from dynacap.guards.protocol import Checker, Entry, EntryTable
-from dynacap.guards.relations import NoOverlap, NotAliased, Overlap, Predicate, SameObject
+from dynacap.guards.relations import NoOverlap, NotAliased, Overlap, Predicate, SameObject, Sizes
 from dynacap.guards.source import (
     Attr,
     CellContents,
@@ -80,6 +80,7 @@ __all__ = [
     "SameObject",
     "SeqItem",
     "SetEq",
+    "Sizes",
     "Source",
     "SuperAttr",
     "SysModule",

@@ -19,6 +19,7 @@ from dynacap.guards import (
     NoOverlap,
     Overlap,
     ProcessState,
+    Sizes,
     Tensor,
     make_checker,
     tensor_lowering,
@@ -257,6 +258,23 @@ def test_overlap_pattern(make_checker: Callable[..., Checker]) -> None:
     assert checker.check((storage, storage[2:], storage[9:])) is None
     assert checker.check((storage, torch.zeros(8), torch.zeros(3))) is None
     assert "x and y (8 bytes apart)" in str(Overlap((X, Y, Z), pattern))
+
+
+def test_sizes(make_checker: Callable[..., Checker]) -> None:
+    conditions = (
+        ("v0.shape[0] >= 2", "x.shape[0] >= 2"),
+        ("v0.shape[0] == v1 * 2", "x is twice y"),
+    )
+    guard = Sizes((X, Y), conditions)
+    checker = make_checker(GuardSet([guard]))
+    assert checker.check((torch.zeros(6), 3)) == ()
+    assert checker.check((torch.zeros(6), 4)) is None
+    assert checker.check((torch.zeros(()), 4)) is None
+    assert checker.check((None, 4)) is None
+    assert str(guard) == "x, y fulfil x.shape[0] >= 2 and x is twice y"
+    assert guard.finding(torch.zeros(1), 3) == (
+        "not x.shape[0] >= 2, not x is twice y (shape (1,), 3)"
+    )
 
 
 def test_subclass_code_does_not_run(make_checker: Callable[..., Checker]) -> None:

@@ -63,7 +63,7 @@ class Symbols:
     # -- making ----------------------------------------------------------------------------------
     def fake(self, real: torch.Tensor, source: Source, dims: frozenset[int]) -> torch.Tensor:
         """The fake of a tensor from outside, some of whose sizes are symbolic."""
-        context = StatelessSymbolicContext(
+        context: Any = StatelessSymbolicContext(
             dynamic_sizes=[
                 DimDynamic.DYNAMIC if dim in dims else DimDynamic.STATIC
                 for dim in range(real.dim())
@@ -116,6 +116,7 @@ class Symbols:
         symbol = self._env.create_unspecified_symbol(
             real, source=where, dynamic_dim=DimDynamic.DYNAMIC
         )
+        sym: Any
         if type(real) is int:
             sym = self._env.create_symintnode(symbol, hint=real, source=where)
         else:
