@@ -20,8 +20,8 @@ PYTHON = [path for path in FILES if path.suffix == ".py"]
 MAX_FILE = 700
 MAX_FUNCTION = 80
 MAX_ENGINE = 15_000
-# The engine makes an entry out of a code object.  Beside it stand what checks compiled programs, the
-# frame hook, whose Python is the twin of its C, and what users meet: the API, options and messages.
+# The engine makes an entry out of a code object.  Beside it stand what checks compiled programs,
+# the frame hook, whose Python is the twin of its C, and what users meet: the API, options, messages.
 NOT_ENGINE = frozenset(
     """testing hook api.py break_reasons.py config.py env.py errors.py log.py marks.py reports.py
     totals.py""".split()
