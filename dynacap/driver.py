@@ -71,17 +71,17 @@ class Driver:
         rest: Rest = []
         while True:
             while type(suspend) is Suspend:
-                sites, values, plain = suspend.sites, suspend.values, suspend.plain
+                sites, values, plain = suspend.sites, [*suspend.values], suspend.plain
                 # The values die when the frames let go of them, whoever still holds the Suspend.
                 suspend.values, suspend = (), None
                 if sites is None:
-                    return self._run_function(values)
+                    return self._run_function(tuple(values))
                 sites, values = self._advance(sites, values, plain, rest)
                 suspend = self._run_piece(sites, values, rest) if sites else values[0]
             if not rest:
                 return suspend
             sites, values = rest.pop()
-            suspend = self._run_piece(sites, (*values, suspend), rest)
+            suspend = self._run_piece(sites, [*values, suspend], rest)
 
     def _run_piece(self, sites: Sites, values: Values, rest: Rest) -> Any:
         """Run the region that starts here, and give its result, or what it suspended."""
@@ -101,7 +101,7 @@ class Driver:
             except BaseException as error:
                 raised = without_ours(error)
             try:
-                sites, values = self._throw((), (), raised, rest)
+                sites, values = self._throw((), [], raised, rest)
             finally:
                 del raised
 
@@ -111,24 +111,22 @@ class Driver:
         """Run the innermost frame on: one instruction of it, or all if ``plain``."""
         site, waiting = sites[-1], sites[:-1]
         runner = self._runner(site)
-        split = len(values) - site.count
-        outer, own = values[:split], values[split:]
+        own = _taken_off(values, site.count)
         token = self.hook.enter(self.offer)
         try:
             if plain:
-                outcome, result = None, (runner.plain(own, self._handled(waiting, outer)),)
+                outcome, result = None, [runner.plain(own, self._handled(waiting, values))]
             else:
-                outcome, result = runner.step(own, self._handled(waiting, outer))
+                outcome, result = runner.step(own, self._handled(waiting, values))
         except BaseException as error:
             raised = without_ours(error)
         else:
-            if outcome is None:
-                return waiting, (*outer, *result)
-            return (*waiting, outcome), (*outer, *own[: site.first_local], *result)
+            values += result
+            return waiting if outcome is None else (*waiting, outcome), values
         finally:
             self.hook.exit(token)
         try:
-            return self._throw(waiting, outer, raised, rest)
+            return self._throw(waiting, values, raised, rest)
         finally:
             del raised  # or it and this frame would hold each other
 
@@ -143,17 +141,16 @@ class Driver:
                         raise error
                     sites, values = rest.pop()
                 site, waiting = sites[-1], sites[:-1]
-                split = len(values) - (site.count - 1)  # the result that it waited for is missing
-                outer, own = values[:split], values[split:]
+                own = _taken_off(values, site.count - 1)  # the result that it waited for is missing
                 try:
-                    handled = self._handled(waiting, outer)
+                    handled = self._handled(waiting, values)
                     outcome, state = self._runner(site).throw(own, error, handled)
                 except BaseException as left:
                     error = without_ours(left)
                 else:
                     assert outcome is not None
-                    return (*waiting, outcome), (*outer, *own[: site.first_local], *state)
-                sites, values = waiting, outer
+                    return (*waiting, outcome), values + state
+                sites = waiting
         finally:
             del error
 
@@ -177,7 +174,7 @@ class Driver:
         return runner
 
     # -- functions that eager code calls -----------------------------------------------------------
-    def _run_function(self, flat: Values) -> Any:
+    def _run_function(self, flat: tuple[Any, ...]) -> Any:
         """A function that cannot be captured runs as it is; what it calls may be captured."""
         first = [flat[0]]
 
@@ -225,6 +222,14 @@ class Driver:
                 _ANY_FUNCTION, place.table, finish
             )
         return answer
+
+
+def _taken_off(values: Values, count: int) -> Values:
+    """The last ``count`` values, which the list then no longer holds."""
+    split = len(values) - count
+    own = values[split:]
+    del values[split:]
+    return own
 
 
 def _any_function() -> None:

@@ -21,7 +21,8 @@ from dynacap.resume import (
     throw_code,
 )
 
-Values = tuple[Any, ...]
+Values = list[Any]
+"""What frames hold.  Whoever runs code on them gives the list away: the code empties it."""
 _FOLDER = str(Path(__file__).parent)
 _OURS = (_FOLDER, "<dynacap entry")
 
@@ -29,9 +30,9 @@ _OURS = (_FOLDER, "<dynacap entry")
 class Runner:
     """Runs frames on that stand at one site.
 
-    ``own`` is the frame's part of the flat vector; ``handled`` the exception that a frame which
-    waits further out is handling, or None.  What runs on tells where the frame stands then, and
-    its locals and stack; or None and the result.
+    ``own`` is the frame's part of the flat vector, and given away; ``handled`` the exception that a
+    frame which waits further out is handling, or None.  What runs on tells where the frame stands
+    then, and its part there; or None and the result.
     """
 
     def __init__(self, site: Site, hook: Hook, intern: Callable[[CodeType, Point], Site]) -> None:
@@ -47,9 +48,8 @@ class Runner:
         try:
             step, outcomes = self._step("step", step_code)
         except ResumeError:
-            return None, (self.plain(own, handled),)
-        k, result = self._call(step.code, own, handled)
-        return outcomes[k], result
+            return None, [self.plain(own, handled)]
+        return self._run(step, outcomes, own, handled)
 
     def plain(self, own: Values, handled: Any) -> Any:
         """Run the frame to its end; gives its result."""
@@ -58,8 +58,16 @@ class Runner:
     def throw(self, own: Values, error: BaseException, handled: Any) -> tuple[Site | None, Values]:
         """Let an exception come out of the call for which the frame waits."""
         step, outcomes = self._step("throw", throw_code)
-        k, result = self._call(step.code, (*own, error), handled)
-        return outcomes[k], result
+        own.append(error)
+        del error  # the list alone holds it, until the code empties that
+        return self._run(step, outcomes, own, handled)
+
+    def _run(
+        self, step: Step, outcomes: tuple[Site | None, ...], own: Values, handled: Any
+    ) -> tuple[Site | None, Values]:
+        head = own[: self.site.first_local]
+        k, result = self._call(step.code, own, handled)
+        return (None, [*result]) if outcomes[k] is None else (outcomes[k], [*head, *result])
 
     def _step(
         self, kind: str, build: Callable[[CodeType, Point], Step]
@@ -74,15 +82,15 @@ class Runner:
         return self.intern(self.site.code, outcome) if isinstance(outcome, Point) else None
 
     def _call(self, code: CodeType, own: Values, handled: Any) -> Any:
-        function = own[0]
+        function = own.pop(0)
         bound = self._bound.get(code)
         if bound is None or bound.__globals__ is not function.__globals__:
             bound = self._bound[code] = bind(function, code)
         if not self.hook.is_marked(code):
             self.hook.mark_never(code)
         if handled is None:
-            return bound(*own[1:])
-        return call_handling(handled, bound, own[1:])
+            return bound(own)
+        return call_handling(handled, bound, own)
 
 
 def _place_of_handled(site: Site) -> int | None:
@@ -110,5 +118,5 @@ def without_ours(error: BaseException) -> BaseException:
 
 def hidden_codes() -> tuple[CodeType, ...]:
     """The code of ours that stands between the user's frames while a frame runs on."""
-    methods = (Runner.step, Runner.plain, Runner.throw, Runner._call, call_handling)
+    methods = (Runner.step, Runner.plain, Runner.throw, Runner._run, Runner._call, call_handling)
     return tuple(method.__code__ for method in methods)

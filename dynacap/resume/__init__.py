@@ -1,7 +1,7 @@
 """Going on from the midst of a frame: code objects that take the frame's state as arguments."""
 
 from dynacap.resume.builder import Step
-from dynacap.resume.call import bind, call_plain, make_generator
+from dynacap.resume.call import bind, make_generator
 from dynacap.resume.generator import generator_code
 from dynacap.resume.plain import plain_code
 from dynacap.resume.point import RETURN, Outcome, Point, Return, enter, entry_index
@@ -16,7 +16,6 @@ __all__ = [
     "Step",
     "bind",
     "call_handling",
-    "call_plain",
     "enter",
     "entry_index",
     "generator_code",

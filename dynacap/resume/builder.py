@@ -20,9 +20,9 @@ from dynacap.resume.point import Outcome, Point
 class Step(NamedTuple):
     """Code for one instruction, and the outcomes among which its result chooses.
 
-    The code takes the values of the point and returns `(k, values)`: the frame now stands at
-    `outcomes[k]`, with these values; or has returned `values[0]`, if that is RETURN. An exception
-    that the frame does not handle comes out as it is.
+    The code takes a list of the values of the point, empties it, and returns `(k, values)`: the
+    frame now stands at `outcomes[k]`, with these values; or has returned `values[0]`, if that is
+    RETURN. An exception that the frame does not handle comes out as it is.
     """
 
     code: CodeType
@@ -47,6 +47,7 @@ class StepBuilder:
         self.fillers: list[int] = []
         self.layout = Layout(code, point)
         self.out = Assembler(list(code.co_consts))
+        self.layout.arrive(self.out)
         self.outcomes: list[Outcome] = []
         self.rows: list[Covered] = []
         self.start = 0

@@ -11,19 +11,12 @@ _NO_CLOSURE: list[tuple[CellType, ...]] = [()]
 def bind(func: FunctionType, code: CodeType) -> FunctionType:
     """Return a function that runs made code with the globals and the name of a user's function.
 
-    It takes the cells, then the values, and may be kept and called again.
+    It takes a list of the cells and the values, which it empties; it may be kept and called again.
     """
     free = len(code.co_freevars)
     while len(_NO_CLOSURE) <= free:
         _NO_CLOSURE.append(tuple(CellType() for _ in range(len(_NO_CLOSURE))))
     return FunctionType(code, func.__globals__, func.__name__, None, _NO_CLOSURE[free])
-
-
-def call_plain(
-    func: FunctionType, code: CodeType, cells: tuple[CellType, ...], values: tuple[Any, ...]
-) -> Any:
-    """Call made code once with a frame's cells and the values of its point."""
-    return bind(func, code)(*cells, *values)
 
 
 def make_generator(
@@ -32,6 +25,6 @@ def make_generator(
     """Return a generator made by `generator_code`, suspended where the original was."""
     function = bind(func, code)
     function.__qualname__ = func.__qualname__
-    made: Generator[Any, Any, Any] = function(*cells, *values)
+    made: Generator[Any, Any, Any] = function([*cells, *values])
     next(made)
     return made

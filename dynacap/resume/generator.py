@@ -36,6 +36,7 @@ def _build(code: CodeType, point: Point) -> CodeType:
     out.op("RETURN_GENERATOR")
     out.op("POP_TOP")
     out.op("RESUME")
+    layout.arrive(out)
     offsets = load_stack(layout, kinds, out)
     layout.settle(out)
     layout.mark_cells(out)

@@ -1,8 +1,9 @@
 """The frame of code that goes on from a point: how values arrive, and where they belong.
 
-All values arrive as positional arguments, so in the frame's first slots: cells, bound locals,
-stack. The frame has the original's slots in the original's order, and, only where more values
-arrive than there are locals, extra slots between the locals and the cells. The code starts by
+All values arrive in one list, the only argument: cells, bound locals, stack. The code starts by
+emptying it into the frame's first slots, so that what the frame lets go of dies then, whoever holds
+the list. The frame has the original's slots in the original's order, and, only where more values
+arrive than there are locals, extra slots between the locals and the cells. The code goes on by
 loading the stack, moving what is not in its slot, and clearing the slots that have no value in the
 original. So `locals()`, tracebacks, and `super()` see what they would see in the original frame.
 """
@@ -43,7 +44,7 @@ class Layout:
         self.cells = len(code.co_cellvars) + len(code.co_freevars)
         self.stack_slots = self._stack_slots()
         self.count = self.cells + len(point.bound) + len(self.stack_slots)
-        self.shift = max(0, self.count - code.co_nlocals)
+        self.shift = max(0, max(self.count, 1) - code.co_nlocals)
         self.homes = self._homes()
 
     def _stack_slots(self) -> dict[int, int]:
@@ -69,6 +70,20 @@ class Layout:
     def local_slot(self, local: int) -> int:
         """Return the slot in which a bound local arrives."""
         return self.cells + self.point.bound.index(local)
+
+    def arrive(self, out: Assembler) -> None:
+        """Write what empties the list that holds the values into the first slots."""
+        out.op("LOAD_FAST", 0)
+        out.op("COPY", 1)
+        out.op("UNPACK_SEQUENCE", self.count)
+        for slot in range(self.count):
+            out.op("STORE_FAST", slot)
+        if not self.count:
+            out.op("DELETE_FAST", 0)
+        for _ in ("start", "stop"):
+            out.constant(None)
+        out.op("BUILD_SLICE", 2)
+        out.op("DELETE_SUBSCR")
 
     def settle(self, out: Assembler) -> None:
         """Write what moves the cells and locals to their places and clears all else."""
@@ -131,7 +146,7 @@ class Layout:
         flags = code.co_flags & ~_CALL_FLAGS
         return code.replace(
             co_code=bytes(out.written),
-            co_argcount=self.count,
+            co_argcount=1,
             co_posonlyargcount=0,
             co_kwonlyargcount=0,
             co_nlocals=code.co_nlocals + self.shift,

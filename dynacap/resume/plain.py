@@ -35,6 +35,7 @@ def _build(code: CodeType, point: Point) -> CodeType:
     kinds = checked_kinds(code, point)
     first = decode(code).instructions[point.index]
     out = Assembler(list(code.co_consts))
+    layout.arrive(out)
     early = resumes_early(code, point)
     if early:
         out.op("RESUME")

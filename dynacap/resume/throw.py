@@ -57,13 +57,13 @@ def _reraise() -> FunctionType:
     return _rewritten(reraise, out, [])
 
 
-def call_handling(handled: BaseException, function: Any, values: tuple[Any, ...]) -> Any:
+def call_handling(handled: BaseException, function: Any, values: list[Any]) -> Any:
     """Call a function as from within the handler of an exception.
 
     For a frame whose caller, put aside, is handling one: `sys.exc_info()`, a bare `raise`, and the
     context of new exceptions see it.
     """
-    return _handling()(handled, function, values)
+    return _handling()(handled, function, (values,))
 
 
 @cache

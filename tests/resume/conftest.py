@@ -56,13 +56,13 @@ class Splitter:
             self.first_at.setdefault((code, point), self.steps)
             self.steps += 1
             step = step_code(code, point)
-            number, values = self.function(func, step.code)(*cells, *values)
+            number, values = self.function(func, step.code)([*cells, *values])
             outcome = step.outcomes[number]
             if outcome is RETURN:
                 return values[0]
             assert isinstance(outcome, Point)
             point = outcome
-        return self.function(func, plain_code(code, point))(*cells, *values)
+        return self.function(func, plain_code(code, point))([*cells, *values])
 
     def function(self, func: FunctionType, code: CodeType) -> FunctionType:
         """Return made code bound to the globals of a function."""
@@ -172,10 +172,10 @@ class Chain(Splitter):
         """Run a step of a frame under the exception that those around it are handling."""
         self.steps += 1
         piece = self.function(frame.func, step.code)
-        values = (*frame.cells, *frame.values)
+        values = [*frame.cells, *frame.values]
         handled = next(filter(None, (each.handled() for each in self.frames[-2::-1])), None)
         if handled is None or len(self.frames) == 1:
-            result = piece(*values)
+            result = piece(values)
         else:
             result = call_handling(handled, piece, values)
         number, frame.values = (0, (result,)) if isinstance(step, Rest) else result

@@ -104,9 +104,9 @@ def test_many_locals(count: int) -> None:
     point, values = enter(code, (), (1, 2))
     while True:
         if (made := plain_or_reason(code, point)) is not None:
-            assert bind(func, made)(*values) == expected
+            assert bind(func, made)([*values]) == expected
         step = step_code(code, point)
-        number, rest = bind(func, step.code)(*values)
+        number, rest = bind(func, step.code)([*values])
         outcome = step.outcomes[number]
         if not isinstance(outcome, Point):
             assert rest == (expected,)
@@ -168,9 +168,9 @@ def test_all_goes_when_the_function_goes() -> None:
     func = namespace.pop("f")
     code = func.__code__
     point, values = enter(code, (), (1,))
-    bind(func, plain_code(code, point))(*values)
+    bind(func, plain_code(code, point))([*values])
     step = step_code(code, point)
-    bind(func, step.code)(*values)
+    bind(func, step.code)([*values])
     gone = weakref.ref(code)
     del func, code, step
     gc.collect()
@@ -201,11 +201,11 @@ def test_a_signal_finds_the_users_handler() -> None:
     try:
         log: list[str] = []
         # All in C, so that the next Python code to run is the piece.
-        piece = functools.partial(plain, log, None)
+        piece = functools.partial(plain, [log, None])
         results = list(map(operator.call, [_thread.interrupt_main, piece]))
         assert results[1] == "interrupted"
         assert log == ["finally"]
-        piece = functools.partial(stepped, log, None)
+        piece = functools.partial(stepped, [log, None])
         results = list(map(operator.call, [_thread.interrupt_main, piece]))
         number, values = results[1]
     finally:

@@ -48,7 +48,7 @@ def advance(func, yields):
             point, values = sent(instructions[point.index], point, values)
         else:
             step = step_code(code, point)
-            number, values = bind(func, step.code)(*cells, *values)
+            number, values = bind(func, step.code)([*cells, *values])
             if step.outcomes[number] is RETURN:
                 return None
             point = step.outcomes[number]
