@@ -324,7 +324,7 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
     _fill_slots(e, value, name)
     e.fill_attributes(value, name)
     if value.raised:
-        e.line(f"{e.helper(runtime.give_traceback)}({name}, {value.where!r})")
+        e.line(f"{e.helper(runtime.give_traceback)}({name}, {tuple(value.trail)!r})")
         if value.context is None:
             expect_nothing_handled(e.machine)  # it would be the context
     if value.cause is not None or value.context is not None or value.suppress:

@@ -16,7 +16,7 @@ from dynacap.values.iterator_outside import (
     advance_real,
     move_real,
 )
-from dynacap.values.object import CellValue, ClassChange, ObjectValue
+from dynacap.values.object import CellValue, ClassChange, ExceptionValue, ObjectValue
 
 
 def replay(e: Emitter, touched: list[Value]) -> None:
@@ -85,6 +85,12 @@ def _object(e: Emitter, value: ObjectValue) -> None:
             e.line(f"{e.helper(runtime.clear_slot)}({name}, {slot!r})")
 
 
+def _exception(e: Emitter, value: ExceptionValue) -> None:
+    _object(e, value)
+    if value.trail:
+        e.line(f"{e.helper(runtime.give_traceback)}({e.expr(value)}, {tuple(value.trail)!r})")
+
+
 def _cell(e: Emitter, value: CellValue) -> None:
     name = e.expr(value)
     if isinstance(value.content, Value):
@@ -123,6 +129,7 @@ _RULES: dict[type, Any] = {
     ListValue: _list,
     SetValue: _set,
     ObjectValue: _object,
+    ExceptionValue: _exception,
     CellValue: _cell,
     OutsideIterator: _iterator,
 }

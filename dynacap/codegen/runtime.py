@@ -48,26 +48,22 @@ def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseExcep
     return made
 
 
-def give_traceback(exc: BaseException, where: tuple[str, int, str] | None) -> None:
-    """A traceback for an exception that was raised while capturing, from the line where it was:
-    ``with`` hands it on, and CPython takes for granted that there is one.
+def give_traceback(exc: BaseException, trail: tuple[tuple[str, int, str], ...]) -> None:
+    """What a traceback gains while capturing: the files, lines and functions through which the
+    exception came, the innermost first.
+
+    Its frames are those of generators that never ran, since any other would hold who called it.
     """
-    code = _raise.__code__
-    if where is not None:
-        name, line, function = where
-        code = code.replace(
-            co_filename=name, co_firstlineno=line, co_name=function, co_qualname=function
-        )
-    try:
-        types.FunctionType(code, {})(exc)
-    except BaseException:
-        made = exc.__traceback__
-        assert made is not None
-        exc.__traceback__ = made.tb_next
-        exc.__context__ = None
+    found = exc.__traceback__
+    for name, line, function in trail:
+        code = _nothing.__code__.replace(co_filename=name, co_name=function, co_qualname=function)
+        frame = types.FunctionType(code, {})().gi_frame
+        found = types.TracebackType(found, frame, -1, line)
+    exc.__traceback__ = found
 
 
-def _raise(exc: BaseException) -> None: raise exc  # fmt: skip
+def _nothing() -> Iterator[None]:
+    yield
 
 
 def link_exception(exc: BaseException, cause: Any, context: Any, suppress: bool) -> None:

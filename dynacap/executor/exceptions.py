@@ -22,7 +22,6 @@ def set_context(m: Machine, exc: Value) -> None:
     if not exc.raised:
         exc.raised = True
         exc.raised_at = m.steps
-        exc.where = m.location()
     handled = m.handled
     if handled is None or handled is exc:
         return
@@ -45,8 +44,12 @@ def _cut_cycle(handled: Value, exc: ExceptionValue) -> None:
 def unwind(m: Machine, raised: UserRaise, base: int) -> None:
     """Go to the handler of an exception; raise on if no frame above ``base`` has one."""
     frames = m.frames
+    again = _raises_again(frames[-1])
     while len(frames) > base:
         frame = frames[-1]
+        if isinstance(raised.exc, ExceptionValue) and not again:
+            _leave_trail(m, raised.exc, frame)
+        again = False
         if m.finalizers.open:  # the traceback keeps the frame, and what it holds
             m.finalizers.raised_through.setdefault(raised.exc, []).append(frame)
         handler = frame.code.handlers[frame.index]
@@ -63,6 +66,21 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
         if frame.generator is not None:
             frame.generator.state = "done"
     raise raised
+
+
+def _leave_trail(m: Machine, exc: ExceptionValue, frame: Frame) -> None:
+    code = frame.function.code
+    exc.trail.append((code.co_filename, frame.line(), code.co_name))
+    if exc.real is not None:
+        m.touch(exc)
+
+
+def _raises_again(frame: Frame) -> bool:
+    """Whether the instruction hands an exception on, which adds nothing to its traceback."""
+    instruction = frame.instructions[frame.index]
+    return instruction.op == "RERAISE" or (
+        instruction.op == "RAISE_VARARGS" and not instruction.arg
+    )
 
 
 def inside_try(m: Machine) -> bool:

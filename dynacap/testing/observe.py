@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
 import hashlib
 import io
 import pickle
@@ -103,6 +104,9 @@ def observe_call(
         parts["gradients"] = backward(taken)
     if scenario.after:
         parts["after"] = describe_after(scenario.after, index, result)
+    if raised is not None:
+        raised = None
+        gc.collect()  # the exception and this frame held each other, and what its frames hold
     return Branch("call", parts), result
 
 

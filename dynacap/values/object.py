@@ -28,7 +28,7 @@ class ObjectValue(Stored):
 class ExceptionValue(ObjectValue):
     """An exception: its ``args`` and what the raise statement keeps on it."""
 
-    __slots__ = ("args", "cause", "context", "raised", "raised_at", "suppress", "where")
+    __slots__ = ("args", "cause", "context", "raised", "raised_at", "suppress", "trail")
 
     def __init__(
         self, type_: type, args: list[Value], real: Any = None, source: Source | None = None
@@ -40,7 +40,7 @@ class ExceptionValue(ObjectValue):
         self.suppress = False
         self.raised = False
         self.raised_at = -1  # the step of the chain at which it was first raised
-        self.where: tuple[str, int, str] | None = None  # file, line and function of that
+        self.trail: list[tuple[str, int, str]] = []  # its traceback, from the innermost frame on
 
     def release(self) -> None:
         super().release()

@@ -275,3 +275,44 @@ def test_caller_that_handles_an_exception(function: Any) -> None:
         results = [calling(X, log, inside) for inside in (False, True, False)]
         found.append(snapshot(results=results, log=log))
     assert not list(differences(Branch("", found[0]), Branch("", found[1])))
+
+
+def fails(x: Any) -> Any:
+    try:
+        return x["no"] + x
+    finally:
+        x = None
+
+
+def passes_on(x: Any) -> Any:
+    try:
+        return fails(x)
+    except ZeroDivisionError:
+        return x
+
+
+def lines_of(error: BaseException) -> Any:
+    trace, found = error.__traceback__, []
+    while trace is not None:
+        found.append((trace.tb_frame.f_code.co_name, trace.tb_lineno))
+        trace = trace.tb_next
+    return found
+
+
+@program((X, []), breaks=None)
+def test_traceback_of_what_was_raised_while_capturing(x: Tensor, log: list[Any]) -> Any:
+    """All frames through which an exception came are in it, raised again or not."""
+    try:
+        passes_on({})
+    except KeyError as error:
+        kept: Any = error
+        log.append(lines_of(error))
+    try:
+        try:
+            raise kept
+        except KeyError:
+            x = x + 1
+            raise
+    except KeyError as error:
+        log.append(lines_of(error))
+    return x * 2

@@ -242,3 +242,34 @@ def test_owners_die_before_what_they_hold(x: Tensor, log: list[Any]) -> Any:
     first = next(value for value in doubled(source()))
     log.append("expression")
     return x + first
+
+
+@program((X, []), breaks=None)
+def test_finalizers_between_breaks(x: Tensor, log: list[Any]) -> Any:
+    """What a frame that goes on after a break lets go of dies then."""
+
+    def inner(box: Any) -> Tensor:
+        tell()
+        del box
+        log.append("inner")
+        tell()
+        return x * 2
+
+    first = Owner(log, "first")
+    x = x + 1
+    del first
+    log.append("deleted")
+    for _ in [Owner(log, "loop")]:
+        tell()
+        break
+    log.append("left")
+    x = inner(Owner(log, "argument"))
+    try:
+        box = Owner(log, "handled")
+        raise ValueError
+    except ValueError:
+        tell()
+        box = None
+        log.append("handled")
+    log.append("end")
+    return x, box
