@@ -22,7 +22,8 @@ from dynacap.place import Place
 from dynacap.reports import Explanation, explain_session
 from dynacap.user_code import is_users
 from dynacap.values import (
-    library as _library,  # registers the handlers
+    array_library as _array_library,  # registers the handlers, as the others do
+    library as _library,
     torch_library as _torch_library,
 )
 
@@ -302,4 +303,4 @@ def _dims(name: str, t: object, index: Dims) -> list[int]:
     return [dim % t.dim() for dim in dims]
 
 
-_ = (_library, _polyfills, _torch_library)
+_ = (_array_library, _library, _polyfills, _torch_library)

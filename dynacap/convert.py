@@ -9,6 +9,7 @@ from typing import Any
 
 from dynacap import log
 from dynacap.backends import compile_graph, eager, interpreter
+from dynacap.backends.numpy_layer.memory import as_tensor
 from dynacap.backends.registry import Backend
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
@@ -22,6 +23,7 @@ from dynacap.guards.source import Source
 from dynacap.recovery import Recovery, Replay
 from dynacap.suspend import Suspend
 from dynacap.torch_compile import skip_code
+from dynacap.values.array import MemoryValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.family import is_symbolic
 from dynacap.values.tensor.torch_state import current_state, restore_state
@@ -143,6 +145,8 @@ def _example(value: TensorValue | SymbolValue) -> Any:
 def _input(emitter: Emitter, value: TensorValue | SymbolValue) -> str:
     if isinstance(value, SymbolValue):
         return symbol_text(emitter, value)
+    if value.source is not None and type(value) is MemoryValue:
+        return f"{emitter.helper(as_tensor)}({emitter.arg(value.source)})"
     if value.source is not None:
         return emitter.arg(value.source)
     return emitter.constant(value.real, "constant")

@@ -8,6 +8,7 @@ import sysconfig
 from pathlib import Path
 from types import CodeType, FunctionType
 
+import numpy as np
 import torch
 
 _TORCH = Path(torch.__file__).resolve().parent
@@ -16,6 +17,7 @@ _PATHS = sysconfig.get_paths()
 _PACKAGES = tuple(str(Path(_PATHS[name]).resolve()) for name in ("purelib", "platlib"))
 _LIBRARY = tuple(str(Path(_PATHS[name]).resolve()) for name in ("stdlib", "platstdlib"))
 _OURS = (str(_TORCH), *(str(_TORCH.parent / name) for name in ("torchgen", "functorch")))
+_NUMPY = str(Path(np.__file__).resolve().parent)
 _DYNACAP = str(Path(__file__).resolve().parent)
 
 
@@ -34,6 +36,6 @@ def _is_users_file(filename: str) -> bool:
         return filename.startswith(("<ipython-input", "<stdin>", "<doctest"))
     if filename.startswith(_MODELS):
         return True
-    if filename.startswith((*_OURS, _DYNACAP)):
+    if filename.startswith((*_OURS, _NUMPY, _DYNACAP)):
         return False
     return filename.startswith(_PACKAGES) or not filename.startswith(_LIBRARY)

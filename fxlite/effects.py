@@ -24,6 +24,7 @@ _COMPUTING_MODULES = frozenset(
         "torch._C._nn",
         "torch._C._sparse",
         "torch._C._special",
+        "torch._numpy",
         "torch._tensor",
         "torch.functional",
         "torch.nn.functional",

@@ -7,6 +7,7 @@ itself.  Instead each constant has a *fingerprint*, a hashable value that tells 
 
 import struct
 from collections.abc import Callable
+from typing import Any
 
 Fingerprint = object
 
@@ -33,6 +34,10 @@ def _by_members(value: frozenset[object]) -> Fingerprint:
     return (frozenset, frozenset(map(fingerprint, value)))
 
 
+def _by_item(value: Any) -> Fingerprint:
+    return (type(value), fingerprint(value.item()))
+
+
 def _by_bounds(value: "slice | range") -> Fingerprint:
     bounds = (value.start, value.stop, value.step)
     return (type(value), *map(fingerprint, bounds))
@@ -54,14 +59,21 @@ _fingerprints: dict[type, Callable[..., Fingerprint]] = {
     range: _by_bounds,
 }
 
-# By name, since neither torch nor any of its types is imported here.  All are implemented in C.
-_torch_constants: dict[tuple[str, str], Callable[..., Fingerprint]] = {
+# By name, since neither torch nor NumPy is imported here.  All are implemented in C.
+_foreign_constants: dict[tuple[str, str], Callable[..., Fingerprint]] = {
     ("torch", "dtype"): _by_value,
     ("torch", "device"): _by_value,
     ("torch", "layout"): _by_value,
     ("torch", "memory_format"): _by_value,
     ("torch", "Size"): _by_items,
-}
+    **{
+        ("numpy", name): _by_item
+        for name in (
+            "bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+            "uint64", "float16", "float32", "float64", "complex64", "complex128",
+        )
+    },
+}  # fmt: skip
 
 
 def _find(cls: type) -> Callable[..., Fingerprint] | None:
@@ -69,7 +81,7 @@ def _find(cls: type) -> Callable[..., Fingerprint] | None:
     if known is not None:
         return known
     names = (_type_attribute(cls, "__module__"), _type_attribute(cls, "__name__"))
-    found = _torch_constants.get(names) if _is_builtin(cls) else None  # type: ignore[arg-type]
+    found = _foreign_constants.get(names) if _is_builtin(cls) else None  # type: ignore[arg-type]
     if found is not None:
         _fingerprints[cls] = found
     return found

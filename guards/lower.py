@@ -79,7 +79,7 @@ def _comparable_in_c(value: Any) -> bool:
         return all(map(_comparable_in_c, value))
     if type(value) is slice:
         return all(map(_comparable_in_c, (value.start, value.stop, value.step)))
-    return type(value) not in (frozenset, range)
+    return type(value) not in (frozenset, range) and not hasattr(type(value), "__array_priority__")
 
 
 def _length(guard: kinds.Length) -> Check:

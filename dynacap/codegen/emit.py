@@ -17,8 +17,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from dynacap.backends.numpy_layer.memory import as_array, as_scalar, layout_in, view_of
 from dynacap.codegen import runtime
 from dynacap.guards.source import FunctionGlobals, Source
+from dynacap.values.array import ArrayValue
 from dynacap.values.base import Const, Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, Stored, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -199,6 +203,18 @@ def _symbol(e: Emitter, value: SymbolValue) -> str:
     if name is None:
         name = e.outputs[value.node] = e.fresh(value.node.name)
     return name
+
+
+def _array(e: Emitter, value: ArrayValue) -> str:
+    owner = e.machine.tensors.owner_of(value)
+    if owner is not value:
+        where = repr(layout_in(owner.twin, value.twin))
+        return e.let("view", f"{e.helper(view_of)}({e.expr(owner)}, *{where})")
+    name = _node(e, value)
+    if not isinstance(value.twin, np.ndarray):
+        return e.let("scalar", f"{e.helper(as_scalar)}({name})")
+    flag = "" if value.twin.flags.writeable else ", False"
+    return e.let("array", f"{e.helper(as_array)}({name}{flag})")
 
 
 def _tuple(e: Emitter, value: TupleValue) -> str:
@@ -403,6 +419,7 @@ _RULES: dict[type, Rule] = {
     Known: _known,
     Lazy: _lazy,
     NodeValue: _node,
+    ArrayValue: _array,
     TupleValue: _tuple,
     ListValue: _list,
     DictValue: _dict,

@@ -11,7 +11,7 @@ from dynacap.errors import UserFrame
 from dynacap.executor.finalizers import has_finalizer
 from dynacap.executor.hashed_key import HashedKey
 from dynacap.executor.state import State
-from dynacap.guards import iterators, kinds, raw, relations, tensor_kind
+from dynacap.guards import array_kind, iterators, kinds, raw, relations, tensor_kind
 from dynacap.guards.guard_set import GuardSet
 from dynacap.guards.source import (
     Attr,
@@ -49,7 +49,7 @@ _IMMUTABLE_TYPE = 1 << 8
 _READ_LATE = frozenset({int, float, complex, str, bytes})
 _KINDS: dict[str, Any] = {
     name: getattr(module, name)
-    for module in (iterators, kinds, relations, tensor_kind)
+    for module in (array_kind, iterators, kinds, relations, tensor_kind)
     for name in dir(module)
     if name[0].isupper()
 }
@@ -214,7 +214,7 @@ class Outside(State):
             return value.key()
         hasher = self.lookup(value.cls, "__hash__")
         if hasher is None:
-            self.raise_error(TypeError, f"unhashable type: {value.cls.__name__!r}")
+            self.raise_error(TypeError, f"unhashable type: {value.title!r}")
         if hasher in (object.__hash__, types.FunctionType.__hash__) or self.tensors.owns(value):
             return value
         constant = constant_or(value, MISSING)

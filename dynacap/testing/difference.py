@@ -109,7 +109,9 @@ def arrays_equal(expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) ->
     """Whether two arrays hold the same numbers, as far as floats allow."""
     if expected.shape != found.shape or expected.dtype != found.dtype:
         return True  # said already
-    if expected.dtype.kind in "fc":
+    if expected.dtype.kind == "c":
+        return arrays_equal(expected.real, found.real) and arrays_equal(expected.imag, found.imag)
+    if expected.dtype.kind == "f":
         return bool(np.allclose(expected, found, rtol=1e-6, atol=1e-6, equal_nan=True))
     return bool((expected == found).all())
 
@@ -122,6 +124,9 @@ def scalars_equal(expected: Any, found: Any) -> bool:
             return math.isnan(expected) and math.isnan(found)
         close = math.isclose(expected, found, rel_tol=1e-6, abs_tol=1e-9)
         return close and (same_sign or expected != 0.0)
+    if isinstance(expected, complex):
+        parts = ((expected.real, found.real), (expected.imag, found.imag))
+        return all(scalars_equal(left, right) for left, right in parts)
     return bool(expected == found)
 
 

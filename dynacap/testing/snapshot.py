@@ -102,7 +102,7 @@ class Snapshot:
         if isinstance(value, ATOMS):
             return Leaf(value)
         first = self._objects.get(id(value))
-        if first is not None and not isinstance(value, (tuple, frozenset)):
+        if first is not None and not isinstance(value, (tuple, frozenset, np.generic)):
             return Again(first)
         self._objects[id(value)] = path
         self._alive.append(value)

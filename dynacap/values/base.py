@@ -37,6 +37,7 @@ class Sentinel:
         return f"<{self.name}>"
 
 
+_HEAP_TYPE = 1 << 9
 NULL: Final = Sentinel("NULL")
 DELETED: Final = Sentinel("DELETED")
 MISSING: Final = Sentinel("MISSING")
@@ -58,6 +59,13 @@ class Value:
     def cls(self) -> type:
         """The exact Python type of the object."""
         raise NotImplementedError(type(self).__name__)
+
+    @property
+    def title(self) -> str:
+        """The type as CPython's errors name it: with its module, if no class statement made it."""
+        cls = self.cls
+        made_by_c = not cls.__flags__ & _HEAP_TYPE and cls.__module__ != "builtins"
+        return f"{cls.__module__}.{cls.__name__}" if made_by_c else cls.__name__
 
     def constant(self) -> Any:
         """The object itself where it is known and immutable, or NotConstant."""

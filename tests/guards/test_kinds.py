@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dynacap.guards import (
@@ -29,7 +30,9 @@ from dynacap.guards import (
     Source,
     TypeIs,
 )
+from dynacap.guards.array_kind import Array
 from dynacap.guards.iterators import ItemsAhead
+from dynacap.guards.ref import Ref
 
 X, Y, Z = Local(0, "x"), Local(1, "y"), Local(2, "z")
 
@@ -247,6 +250,28 @@ TABLE = [
         [{1, "a"}, frozenset({"a", 1})],
         [{1}, {1, "a", 2}, {1.0, "a"}, {1, Liar()}, [1, "a"], None],
     ),
+    Row(
+        "array",
+        lambda s: Array(s, Ref(np.ndarray), np.dtype("f8"), (2, 3), (24, 8), True),
+        [np.zeros((2, 3)), np.ones((4, 3))[:2]],
+        [
+            np.zeros((2, 3), "f4"),
+            np.zeros(6),
+            np.zeros((3, 2)).T,
+            np.zeros((2, 3)).tolist(),
+            np.broadcast_to(np.zeros((2, 3)), (2, 3)),
+            np.matrix(np.zeros((2, 3))),
+            None,
+            Liar(),
+        ],
+    ),
+    Row(
+        "scalar",
+        lambda s: ConstEq(s, np.float64(0)),
+        [np.float64(0)],
+        [0.0, np.float32(0), np.float64(-0.0), np.zeros(()), False, None],
+    ),
+    Row("nan", lambda s: ConstEq(s, np.float32("nan")), [np.float32("nan")], [np.float32(1)]),
     Row(
         "predicate",
         lambda s: Predicate((s,), lambda v: v > 2, "is above 2"),

@@ -168,7 +168,7 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "mask": (lambda x: x[x > 3], "data-dependent-shape"),
     "unique": (lambda x: torch.unique(x), "data-dependent-shape"),
     "equal": (lambda x: torch.equal(x, x), "data-dependent-value"),
-    "numpy": (lambda x: x.numpy(), "numpy-interop"),
+    "numpy": (lambda x: torch.sin(x.numpy()), "numpy-interop"),
     "memory": (lambda x: x.data_ptr(), "tensor-storage"),
     "view": (lambda x: x._is_view(), "tensor-storage"),
     "hook": (lambda x: (x * 2).register_hook(print), "tensor-hook"),

@@ -382,7 +382,7 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
         return
     attrs = instance_dict(t, obj)
     if attrs is None:
-        t.raise_error(AttributeError, f"{obj.cls.__name__!r} object has no attribute {name!r}")
+        t.raise_error(AttributeError, f"{obj.title!r} object has no attribute {name!r}")
     attrs.set(t, name, Const(name), value)
 
 
@@ -501,7 +501,7 @@ def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:
     elif type(obj) is SuperValue:
         text = f"'super' object has no attribute {name!r}"
     else:
-        text = f"{obj.cls.__name__!r} object has no attribute {name!r}"
+        text = f"{obj.title!r} object has no attribute {name!r}"
     error = ExceptionValue(AttributeError, [Const(text)])
     error.slots = {"name": Const(name), "obj": obj}
     t.throw(error)

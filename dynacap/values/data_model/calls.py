@@ -81,7 +81,7 @@ def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[V
         else:
             raw = t.lookup(fn.cls, "__call__")
             if raw is MISSING:
-                t.raise_error(TypeError, f"{fn.cls.__name__!r} object is not callable")
+                t.raise_error(TypeError, f"{fn.title!r} object is not callable")
             if not isinstance(raw, types.FunctionType):
                 return fn, args
             fn, args = t.class_attribute(fn.cls, "__call__"), [fn, *args]
@@ -241,7 +241,7 @@ def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
     if isinstance(init, types.FunctionType):
         result = t.call(t.class_attribute(obj.cls, "__init__"), [obj, *args], kwargs)
         if not (type(result) is Const and result.value is None):
-            t.raise_error(TypeError, f"__init__() should return None, not {result.cls.__name__!r}")
+            t.raise_error(TypeError, f"__init__() should return None, not {result.title!r}")
         return obj
     call_c_function(t, init, [obj, *args], kwargs)
     return obj

@@ -23,7 +23,7 @@ def get_item(t: Tracer, obj: Value, key: Value) -> Value:
     if type(obj) is Known and isinstance(obj.value, type):
         return _class_item(t, obj, key)
     if t.lookup(obj.cls, "__getitem__") is MISSING:
-        t.raise_error(TypeError, f"{obj.cls.__name__!r} object is not subscriptable")
+        t.raise_error(TypeError, f"{obj.title!r} object is not subscriptable")
     return call_special(t, obj, "__getitem__", [key])
 
 
@@ -45,21 +45,21 @@ def set_item(t: Tracer, obj: Value, key: Value, value: Value) -> None:
         t.tensors.set_item(t, obj, key, value)
         return
     if t.lookup(obj.cls, "__setitem__") is MISSING:
-        t.raise_error(TypeError, f"{obj.cls.__name__!r} object does not support item assignment")
+        t.raise_error(TypeError, f"{obj.title!r} object does not support item assignment")
     call_special(t, obj, "__setitem__", [key, value])
 
 
 def delete_item(t: Tracer, obj: Value, key: Value) -> None:
     """``del obj[key]``."""
     if t.lookup(obj.cls, "__delitem__") is MISSING:
-        t.raise_error(TypeError, f"{obj.cls.__name__!r} object doesn't support item deletion")
+        t.raise_error(TypeError, f"{obj.title!r} object doesn't support item deletion")
     call_special(t, obj, "__delitem__", [key])
 
 
 def length(t: Tracer, obj: Value) -> int:
     """``len(obj)``."""
     if t.lookup(obj.cls, "__len__") is MISSING:
-        t.raise_error(TypeError, f"object of type {obj.cls.__name__!r} has no len()")
+        t.raise_error(TypeError, f"object of type {obj.title!r} has no len()")
     found = call_special(t, obj, "__len__", []).constant()
     return int(found)
 
@@ -84,11 +84,11 @@ def iterate(t: Tracer, obj: Value) -> Value:
     if t.lookup(obj.cls, "__iter__") is not MISSING:
         found = call_special(t, obj, "__iter__", [])
         if t.lookup(found.cls, "__next__") is MISSING:
-            t.raise_error(TypeError, f"iter() returned non-iterator of type {found.cls.__name__!r}")
+            t.raise_error(TypeError, f"iter() returned non-iterator of type {found.title!r}")
         return found
     if t.lookup(obj.cls, "__getitem__") is not MISSING:
         return SequenceIterator(obj)
-    return t.raise_error(TypeError, f"{obj.cls.__name__!r} object is not iterable")
+    return t.raise_error(TypeError, f"{obj.title!r} object is not iterable")
 
 
 def advance(t: Tracer, iterator: Value) -> Value | None:
@@ -99,7 +99,7 @@ def advance(t: Tracer, iterator: Value) -> Value | None:
         if isinstance(iterator, GeneratorValue):
             return t.resume_generator(iterator, Const(None), None)
         if t.lookup(iterator.cls, "__next__") is MISSING:
-            t.raise_error(TypeError, f"{iterator.cls.__name__!r} object is not an iterator")
+            t.raise_error(TypeError, f"{iterator.title!r} object is not an iterator")
         return call_special(t, iterator, "__next__", [])
     except UserRaise as raised:
         if issubclass(raised.exc.cls, StopIteration):

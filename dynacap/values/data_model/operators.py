@@ -76,8 +76,7 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
             _no_repetition(t, left, right)
         t.raise_error(
             TypeError,
-            f"unsupported operand type(s) for {symbol}: {left.cls.__name__!r} and"
-            f" {right.cls.__name__!r}",
+            f"unsupported operand type(s) for {symbol}: {left.title!r} and {right.title!r}",
         )
     return result
 
@@ -125,7 +124,7 @@ def unary_op(t: Tracer, symbol: str, operand: Value) -> Value:
     if t.tensors.owns(operand):
         return t.tensor_call(real, [operand], {})
     if t.lookup(operand.cls, name) is MISSING:
-        t.raise_error(TypeError, f"bad operand type for unary {symbol}: {operand.cls.__name__!r}")
+        t.raise_error(TypeError, f"bad operand type for unary {symbol}: {operand.title!r}")
     return call_special(t, operand, name, [])
 
 
@@ -160,8 +159,7 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         return Const(is_same(t, left, right) == (symbol == "=="))
     return t.raise_error(
         TypeError,
-        f"{symbol!r} not supported between instances of {left.cls.__name__!r} and"
-        f" {right.cls.__name__!r}",
+        f"{symbol!r} not supported between instances of {left.title!r} and {right.title!r}",
     )
 
 

@@ -125,7 +125,7 @@ def index_of(t: Tracer, value: Value, message: str = "") -> int:
     if isinstance(real, int):
         return int(real)
     if t.lookup(value.cls, "__index__") is MISSING:
-        default = f"{value.cls.__name__!r} object cannot be interpreted as an integer"
+        default = f"{value.title!r} object cannot be interpreted as an integer"
         t.raise_error(TypeError, message or default)
     return int(constant_of(t, call_special(t, value, "__index__", []), "an index"))
 

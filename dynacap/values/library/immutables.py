@@ -66,7 +66,7 @@ def _register_item(kind: Any) -> None:
         cut = slice_of(t, key)
         message = f"{kind.__name__} indices must be integers or slices, not {key.cls.__name__}"
         if kind is str:
-            message = f"string indices must be integers, not {key.cls.__name__!r}"
+            message = f"string indices must be integers, not {key.title!r}"
         found = cut if cut is not None else index_of(t, key, message)
         try:
             return t.wrap(self.constant()[found], None)

@@ -65,7 +65,7 @@ def _next(t: Tracer, iterator: Value) -> Value:
         return raise_with(t, StopIteration) if found is None else found
     raw = t.lookup(iterator.cls, "__next__")
     if raw is MISSING:
-        t.raise_error(TypeError, f"{iterator.cls.__name__!r} object is not an iterator")
+        t.raise_error(TypeError, f"{iterator.title!r} object is not an iterator")
     if isinstance(raw, types.WrapperDescriptorType):
         t.graph_break("outside-iterator", f"a {iterator.cls.__name__} made elsewhere is advanced")
     return call_special(t, iterator, "__next__", [])
@@ -97,11 +97,11 @@ def _filter(t: Tracer, function: Value, iterable: Value, /) -> Value:
 def _reversed(t: Tracer, obj: Value, /) -> Value:
     own = t.lookup(obj.cls, "__reversed__")
     if own is None:
-        t.raise_error(TypeError, f"{obj.cls.__name__!r} object is not reversible")
+        t.raise_error(TypeError, f"{obj.title!r} object is not reversible")
     if own is not MISSING:
         return call_special(t, obj, "__reversed__", [])
     if t.lookup(obj.cls, "__getitem__") is MISSING or t.lookup(obj.cls, "__len__") is MISSING:
-        t.raise_error(TypeError, f"{obj.cls.__name__!r} object is not reversible")
+        t.raise_error(TypeError, f"{obj.title!r} object is not reversible")
     return ReversedSequenceIterator(obj, length(t, obj))
 
 

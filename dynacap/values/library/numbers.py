@@ -91,8 +91,7 @@ def _divmod(t: Tracer, left: Value, right: Value, /) -> Value:
                 return found
     return t.raise_error(
         TypeError,
-        f"unsupported operand type(s) for divmod(): {left.cls.__name__!r} and"
-        f" {right.cls.__name__!r}",
+        f"unsupported operand type(s) for divmod(): {left.title!r} and {right.title!r}",
     )
 
 
@@ -172,7 +171,7 @@ def _bytes(t: Tracer, /, *args: Value, **kwargs: Value) -> Value:
 @handles(hash)
 def _hash(t: Tracer, obj: Value, /) -> Value:
     if t.lookup(obj.cls, "__hash__") in (None, MISSING):
-        t.raise_error(TypeError, f"unhashable type: {obj.cls.__name__!r}")
+        t.raise_error(TypeError, f"unhashable type: {obj.title!r}")
     found = call_special(t, obj, "__hash__", [])
     if isinstance(found, IdentityValue):
         return found

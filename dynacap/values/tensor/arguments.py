@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 import torch
 
 from dynacap.values.base import Const, Known, Lazy, NotConstant, UnreadConst, Value
@@ -28,7 +29,10 @@ def lower(t: Tracer, value: Value) -> Pair:
     if kind is TensorValue:
         return value.node, value.fake  # type: ignore[attr-defined]
     if kind is Const or kind is UnreadConst:
-        return value.value, value.value  # type: ignore[attr-defined]
+        real = value.value  # type: ignore[attr-defined]
+        if isinstance(real, np.generic):
+            real = real.item()  # torch takes NumPy's scalars for numbers
+        return real, real
     lowering = _LOWERINGS.get(kind)
     if lowering is None:
         _unsupported(t, value)
@@ -44,9 +48,6 @@ def lower_all(t: Tracer, args: list[Value]) -> tuple[list[Any], list[Any]]:
         if kind is TensorValue:
             nodes.append(value.node)  # type: ignore[attr-defined]
             fakes.append(value.fake)  # type: ignore[attr-defined]
-        elif kind is Const:
-            nodes.append(value.value)  # type: ignore[attr-defined]
-            fakes.append(value.value)  # type: ignore[attr-defined]
         else:
             node, fake = lower(t, value)
             nodes.append(node)
@@ -151,7 +152,7 @@ def _lazy(t: Tracer, value: Lazy) -> Pair:
 
 def _unsupported(t: Tracer, value: Value) -> NoReturn:
     t.graph_break(
-        "tensor-argument",
+        "numpy-interop" if issubclass(value.cls, (np.ndarray, np.generic)) else "tensor-argument",
         f"{value.describe()} is an argument of a tensor operation",
         "pass tensors, numbers, and lists or tuples of them",
     )

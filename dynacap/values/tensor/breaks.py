@@ -46,7 +46,7 @@ RANDOM_STATE = Refusal("random-state", "seed outside the compiled function")
 IO = Refusal("torch-io", "do it outside the compiled function")
 SUBCLASS = Refusal("tensor-subclass", "pass a plain torch.Tensor")
 PRINTING = Refusal("tensor-print", "print outside the compiled function, or print the shape only")
-NUMPY = Refusal("numpy-interop", "convert to NumPy outside the compiled function")
+NUMPY = Refusal("numpy-interop", "")
 FLAG = Refusal("tensor-field-write", "set it outside the compiled function")
 GLOBAL_STATE = Refusal("torch-global-state", "set it outside the compiled function")
 TRANSFORM = Refusal("function-transform", "apply it outside the compiled function")
@@ -78,7 +78,7 @@ _refuse_methods(
     IO, "__reduce_ex__ __reduce__ __setstate__ __deepcopy__ __dir__ module_load __delitem__"
 )
 _refuse_methods(PRINTING, "__repr__ __format__ __str__")
-_refuse_methods(NUMPY, "numpy __array__ __array_wrap__ __dlpack__ __dlpack_device__ map_ map2_")
+_refuse_methods(NUMPY, "__array__ __array_wrap__ __dlpack__ __dlpack_device__ map_ map2_")
 _refuse_methods(SUBCLASS, "as_subclass _make_subclass _make_wrapper_subclass to_sparse to_dense")
 _refuse_methods(SUBCLASS, "to_sparse_coo to_sparse_csr to_mkldnn coalesce values indices _values")
 
@@ -95,7 +95,7 @@ _refuse(
     SHAPE, torch, "nonzero masked_select argwhere unique unique_consecutive bincount combinations"
 )
 _refuse(IO, torch, "save load from_file")
-_refuse(NUMPY, torch, "from_numpy from_dlpack frombuffer asarray to_dlpack")
+_refuse(NUMPY, torch, "from_dlpack frombuffer asarray to_dlpack")
 _refuse(AUTOGRAD, torch.autograd, "grad backward")
 _refuse(RANDOM_STATE, torch, "manual_seed seed initial_seed get_rng_state set_rng_state")
 _refuse(
@@ -133,7 +133,9 @@ def refuse(t: Tracer, refusal: Refusal, detail: str) -> NoReturn:
     t.graph_break(refusal.reason, detail, refusal.hint)
 
 
-def break_on_error(t: Tracer, target: Any, error: Exception) -> NoReturn:
+def break_on_error(
+    t: Tracer, target: Any, error: Exception, otherwise: str = "fake-tensor-error"
+) -> NoReturn:
     """An operation failed on fakes: eager Python runs it, and raises what there is to raise."""
     name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
     for kind, explain in _ERRORS.items():
@@ -141,11 +143,7 @@ def break_on_error(t: Tracer, target: Any, error: Exception) -> NoReturn:
             refusal, detail = explain(name, error)
             refuse(t, refusal, detail)
     text = f"{type(error).__name__}: {error}".strip()
-    t.graph_break(
-        "fake-tensor-error",
-        f"{name} failed on tensors of these shapes and types: {text}",
-        "the same call most likely fails in eager mode too; it is run there now",
-    )
+    t.graph_break(otherwise, f"{name} failed on tensors of these shapes and types: {text}")
 
 
 def _data_dependent(name: str, error: Any) -> tuple[Refusal, str]:

@@ -11,14 +11,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch.utils._device import DeviceContext
 
+from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
 from dynacap.errors import GraphBreak
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.node import Node
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
+from dynacap.values.array import ArrayValue, MemoryValue, operate, takes, to_array
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.data_model.attributes import instance_dict
 from dynacap.values.symbol import SymbolValue
@@ -47,7 +50,7 @@ _METADATA = frozenset(
 )  # methods that give no tensor
 AT_START: list[Callable[[], None]] = []  # called when a capture starts
 PLAIN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter})
-_NUMBERS = (int, float, bool, complex)
+_NUMBERS: tuple[type, ...] = (int, float, bool, complex, *SCALARS)
 _NOT_IN_NAMES = re.compile(r"\W+")
 
 
@@ -65,7 +68,8 @@ class TensorFamily:
         self.inputs: list[Value] = []
         self.world = FakeWorld()
         self.recall = Recall(self.world)
-        self._by_fake: dict[int, TensorValue] = {}
+        self._by_fake: dict[int, TensorValue | ArrayValue] = {}
+        self._owners: dict[int, ArrayValue] = {}  # by the id of what owns their twins' memory
         self._first_operation: Node | None = None
         self._undo: list[Callable[[], object]] = []
         self._memory: set[int] = set()  # storages of the inputs
@@ -136,9 +140,12 @@ class TensorFamily:
         return type(value) is TensorValue
 
     def takes_binary(self, left: Value, right: Value) -> bool:
-        """Whether an operator on these is a torch operation: a tensor and a tensor or number."""
+        """Whether an operator on these is an operation: a tensor and a tensor or number, or an
+        array and what NumPy makes one of."""
         if type(left) is TensorValue:
             return type(right) is TensorValue or _is_number(right)
+        if type(left) is ArrayValue or type(right) is ArrayValue:
+            return takes(left) and takes(right)
         return type(right) is TensorValue and _is_number(left)
 
     def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
@@ -181,6 +188,31 @@ class TensorFamily:
             self._memory.add(storage)
         return value
 
+    def wrap_array(self, t: Tracer, real: Any, source: Source | None) -> Value:
+        """A NumPy array from outside: in the graph, the tensor over its memory."""
+        if (why := unfit(real)) is not None:
+            t.graph_break("numpy-array", f"an array is used that {why}")
+        if source is not None:
+            t.guard("Array", source, Ref(type(real)), *facts(real))
+        tensor = as_tensor(real)
+        fake = self.world.of(tensor)
+        node = self._placeholder(source.name() if source is not None else "", fake)
+        self.inputs.append(MemoryValue(node, fake, torch.Tensor, tensor, source))
+        self._memory.add(storage_of(node) or 0)
+        return self.array_of(node, fake, twin_of(real), real, source)
+
+    def array_of(
+        self, node: Node, fake: torch.Tensor, twin: Any, real: Any = None, source: Any = None
+    ) -> ArrayValue:
+        """The array or scalar that a node gave."""
+        value = self._by_fake[id(fake)] = ArrayValue(node, fake, twin, real, source)
+        self._owners.setdefault(id(root(twin)), value)
+        return value
+
+    def owner_of(self, value: ArrayValue) -> ArrayValue:
+        """The array whose memory an array is a view of; itself if it is no view."""
+        return self._owners[id(root(value.twin))] if issubclass(value.cls, np.ndarray) else value
+
     def wrap_number(self, real: int | float, source: Source) -> Value | None:
         """A number from outside, if it is to be a symbol."""
         if not self._history.varies(source, real):
@@ -213,19 +245,21 @@ class TensorFamily:
     def tensor_of(self, node: Node, fake: torch.Tensor) -> TensorValue:
         """The tensor that a fake stands for; ``node`` is the last that gave it."""
         known = self._by_fake.get(id(fake))
-        if known is not None:
+        if isinstance(known, TensorValue):
             known.node = node
             return known
         value = self._by_fake[id(fake)] = TensorValue(node, fake)
         return value
 
-    def known_tensor(self, fake: Any) -> TensorValue | None:
-        """The tensor that a fake stands for, if it is not new."""
+    def known_tensor(self, fake: Any) -> TensorValue | ArrayValue | None:
+        """The tensor or array that a fake stands for, if it is not new."""
         return self._by_fake.get(id(fake))
 
     # -- operations ------------------------------------------------------------------------------
     def call(self, t: Tracer, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Put a call into the graph, run it on fake tensors, give the result as a value."""
+        if any(type(arg) is ArrayValue for arg in args):
+            return operate(t, target, args, kwargs)
         name = method_name(target)
         if name is not None:
             return self.method(t, name, args, kwargs)
@@ -233,6 +267,8 @@ class TensorFamily:
 
     def method(self, t: Tracer, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """The same for a method of a tensor; ``args[0]`` is the tensor."""
+        if name == "numpy":
+            return to_array(t, args, kwargs)
         refusal = breaks.method_refusal(name)
         if refusal is not None:
             breaks.refuse(t, refusal, f"Tensor.{name} is called")
@@ -290,7 +326,7 @@ class TensorFamily:
         """What a call gives: from memory, or by running it."""
         recall = self.recall
         if writes(call):
-            recall.settle(functools.partial(self._run_again, t), self._replace)
+            self.settle(t)
             fakes, keywords = lower_all(t, call.args)[1], lower_keywords(t, call.kwargs)[1]
             return self._run(call.op, call.target, fakes, keywords)
         key = recall.key(call)
@@ -306,6 +342,10 @@ class TensorFamily:
         if op == "call_method":
             target, fakes = getattr(fakes[0], target), fakes[1:]
         return self.world.run(target, fakes, keywords)
+
+    def settle(self, t: Tracer) -> None:
+        """Have the fakes of views share the memory of their bases."""
+        self.recall.settle(functools.partial(self._run_again, t), self._replace)
 
     def _run_again(self, t: Tracer, call: Call) -> Any:
         fakes, keywords = lower_all(t, call.args)[1], lower_keywords(t, call.kwargs)[1]

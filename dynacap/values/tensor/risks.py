@@ -19,8 +19,9 @@ from dynacap.fxlite.node import Node, iter_nodes
 
 # Without the underscore of the in-place form.
 _LOOK_AT_DATA = frozenset(
-    """gather scatter scatter_add scatter_reduce take take_along_dim put embedding embedding_bag
-    nll_loss nll_loss2d cross_entropy one_hot multi_margin_loss multilabel_margin_loss
+    """gather scatter scatter_add scatter_reduce take take_along_dim take_along_axis put
+    put_along_axis ndarray_take choose ndarray_choose embedding embedding_bag nll_loss
+    nll_loss2d cross_entropy one_hot multi_margin_loss multilabel_margin_loss
     ctc_loss binary_cross_entropy multinomial bernoulli binomial normal poisson
     cholesky cholesky_inverse cholesky_solve inverse pinverse lu lu_solve lstsq matrix_power det
     logdet slogdet svd qr geqrf ormqr symeig triangular_solve
