@@ -257,7 +257,8 @@ def to_array(t: Tracer, args: list[Value], kwargs: Kwargs) -> Value:
     if fake.requires_grad or fake.is_conj() or fake.is_neg() or fake.device.type != "cpu":
         t.graph_break("numpy-interop", f"numpy() of a {tensor.describe()} that torch refuses")
     try:
-        shown = torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype).numpy()
+        layout = [*map(int, fake.shape)], [*map(int, fake.stride())]
+        shown = torch.empty_strided(*layout, dtype=fake.dtype).numpy()
     except TypeError as error:
         t.graph_break("numpy-interop", str(error))
     value: Value = tensors.array_of(*_tensor_over(t, tensor, torch.Tensor.detach), twin_of(shown))

@@ -167,3 +167,13 @@ def test_scalars_are_told_apart_by_value_and_type() -> None:
     """Known scalars are constants: signed zeros, NaN and types are other constants."""
     values = [0.0, np.float64(0.0), np.float64(-0.0), np.float32(0), np.float64("nan"), np.int64(0)]
     check_same(lambda a, s: (a * s, np.copysign(1, s) * a, s), *((A, s) for s in values))
+
+
+def test_sizes_that_vary() -> None:
+    """Numbers and tensors that become symbolic meet arrays, which do not."""
+
+    def mixed(a: Any, n: int, t: Any) -> Any:
+        return a * n + n, t.numpy() * n, np.zeros(n), a[:n]
+
+    check_same(mixed, *((np.arange(6.0), n, torch.ones(n)) for n in (3, 4, 5, 6)))
+    check_same(lambda x, s: x * s + np.float32(s), *((V, s) for s in (1.5, 2.5, 3.5)))
