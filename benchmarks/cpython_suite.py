@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from cpython_modules import environment, known, modules
 WORKER = Path(__file__).with_name("cpython_worker.py")
 HOOKS = ("pep523", "settrace")
 MOST_RESTARTS = 30
+TIMEOUTS = (None, -signal.SIGPROF)
 NOT_OFFERED = "never offered"
 SHOWN_REASONS = 14
 
@@ -63,7 +65,7 @@ class Run:
             self.seconds += line.get("seconds", 0.0)
             self.capturing += line.get("capturing", 0.0)
             self.internal.update(line.get("internal", {}))
-            for file, name, number, kind, _ in line.get("codes", ()):
+            for file, name, number, kind in line.get("codes", ()):
                 self.codes[file, name, number] = kind
             for file, name, number, *rest in line.get("frames", ()):
                 self.frames[file, name, number] = tuple(rest)
@@ -86,7 +88,7 @@ def work(module: str, mode: str, hook: str, options: argparse.Namespace) -> Run:
             if code == 0:
                 break
             name = running or f"test.{module} (outside its tests)"
-            run.verdicts[name] = "timeout" if "Timeout (" in output or code is None else "crash"
+            run.verdicts[name] = "timeout" if code in TIMEOUTS or "Timeout (" in output else "crash"
             run.details[name] = f"exit code {code}\n{output}"
             if not running:
                 break
@@ -230,7 +232,7 @@ def main() -> int:
     parser.add_argument("--test", default="", help="only tests with this in their name")
     parser.add_argument("--hook", nargs="+", choices=HOOKS, default=["pep523"])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--limit", type=float, default=20, help="seconds for one test")
+    parser.add_argument("--limit", type=float, default=20, help="CPU seconds for one test")
     parser.add_argument("--json", type=Path, help="write all that was found to this file")
     parser.add_argument("--verbose", action="store_true", help="show how each test went wrong")
     options = parser.parse_args()

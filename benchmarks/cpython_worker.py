@@ -17,10 +17,12 @@ import inspect
 import json
 import os
 import random
+import signal
 import sys
 import time
 import traceback
 import unittest
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -29,6 +31,7 @@ from typing import Any
 
 import test.support
 
+WALL = 8  # how much longer a test may take on the clock than it may use the processor
 MODES = ("plain", "census", "capture")
 TESTS = str(Path(test.__file__).parent) + os.sep
 _MADE_BY_TESTS = ("<doctest ", "<string>", "<test")
@@ -60,7 +63,8 @@ class Census:
     """Notes every code object that runs a frame."""
 
     def __init__(self) -> None:
-        self.codes: dict[CodeType, int] = {}
+        self.codes: dict[CodeType, None] = {}
+        self._told = 0
 
     def active(self) -> AbstractContextManager[None]:
         """Set again for each test, since some tests set a profile function of their own."""
@@ -69,16 +73,14 @@ class Census:
 
     def _see(self, frame: FrameType, event: str, arg: object) -> None:
         if event == "call" and is_of_tests(frame.f_code.co_filename):
-            self.codes[frame.f_code] = self.codes.get(frame.f_code, 0) + 1
+            self.codes[frame.f_code] = None
 
     def report(self) -> dict[str, Any]:
-        """Each code object: its key, what it is, how many frames ran."""
+        """Each code object that is new: its key, and what it is."""
         sys.setprofile(None)
-        return {
-            "codes": [
-                (*key_of(code), kind_of(code), count) for code, count in list(self.codes.items())
-            ]
-        }
+        new = list(self.codes)[self._told :]
+        self._told += len(new)
+        return {"codes": [(*key_of(code), kind_of(code)) for code in new]}
 
 
 class Capture:
@@ -88,6 +90,7 @@ class Capture:
         from dynacap.testing import CaptureAll  # the other modes run without dynacap
 
         self.all = CaptureAll(_wanted)
+        self._told: dict[CodeType, Any] = {}
 
     def active(self) -> AbstractContextManager[None]:
         """Active again for each test, since tests of tracing end it."""
@@ -101,14 +104,16 @@ class Capture:
             self.all.take(function)
 
     def report(self) -> dict[str, Any]:
-        """Each code object that was offered, and what became of it."""
-        frames = [
-            (*key_of(code), each.kind, dict(each.plain), dict(each.breaks))
-            for code, each in self.all.frames.items()
-            if is_of_tests(code.co_filename)
-        ]
-        errors = dict(self.all.internal_errors)
-        return {"frames": frames, "internal": errors, "capturing": self.all.seconds}
+        """What became of the code objects that were offered, as far as it was not told yet."""
+        frames = []
+        for code, each in self.all.frames.items():
+            state = (each.kind, dict(each.plain), dict(each.breaks))
+            if is_of_tests(code.co_filename) and self._told.get(code) != state:
+                self._told[code] = state
+                frames.append((*key_of(code), *state))
+        errors, self.all.internal_errors = dict(self.all.internal_errors), Counter()
+        seconds, self.all.seconds = self.all.seconds, 0.0
+        return {"frames": frames, "internal": errors, "capturing": seconds}
 
 
 def _wanted(function: FunctionType, code: CodeType) -> bool:
@@ -118,11 +123,18 @@ def _wanted(function: FunctionType, code: CodeType) -> bool:
 class Log(unittest.TestResult):
     """Writes each verdict as soon as it is known; holds capture active during each test."""
 
-    def __init__(self, out: Any, active: Callable[[], AbstractContextManager[None]], limit: float):
+    def __init__(
+        self,
+        out: Any,
+        active: Callable[[], AbstractContextManager[None]],
+        new_frames: Callable[[], dict[str, Any]],
+        limit: float,
+    ):
         super().__init__()
         self.out = out
         self.limit = limit
         self._active = active
+        self._new_frames = new_frames
         self._context: AbstractContextManager[None] | None = None
         self._verdict = ("ok", "")
 
@@ -135,7 +147,8 @@ class Log(unittest.TestResult):
         self.write(start=test.id())
         self._verdict = ("ok", "")
         random.seed(0)
-        faulthandler.dump_traceback_later(self.limit, exit=True)
+        faulthandler.dump_traceback_later(WALL * self.limit, exit=True)
+        signal.setitimer(signal.ITIMER_PROF, self.limit)
         self._context = self._active()
         self._context.__enter__()
 
@@ -143,10 +156,11 @@ class Log(unittest.TestResult):
         context, self._context = self._context, None
         if context is not None:
             context.__exit__(None, None, None)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.cancel_dump_traceback_later()
         super().stopTest(test)
         verdict, detail = self._verdict
-        self.write(test=test.id(), verdict=verdict, detail=detail)
+        self.write(test=test.id(), verdict=verdict, detail=detail, **self._new_frames())
 
     def _note(self, verdict: str, error: Any = None, detail: str = "") -> None:
         if self._verdict[0] in ("ok", "skip"):  # the first that went wrong counts
@@ -207,7 +221,7 @@ def run(options: argparse.Namespace, out: int) -> None:
         counter.take(module)
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
     done = set(Path(options.done).read_text().splitlines()) if options.done else set()
-    log = Log(out, active, options.limit)
+    log = Log(out, active, counter.report if counter is not None else dict, options.limit)
     started = time.perf_counter()
     chosen(suite, options.test, done).run(log)
     log.write(seconds=time.perf_counter() - started)
@@ -223,10 +237,11 @@ def main() -> None:
     parser.add_argument("--mode", choices=MODES, required=True)
     parser.add_argument("--done", default="", help="a file with the tests that are left out")
     parser.add_argument("--test", default="", help="only tests with this in their name")
-    parser.add_argument("--limit", type=float, default=20, help="seconds for one test")
+    parser.add_argument("--limit", type=float, default=20, help="CPU seconds for one test")
     options = parser.parse_args()
     sys.argv = sys.argv[:1]
     test.support.use_resources = []
+    faulthandler.register(signal.SIGPROF, chain=True)
     run(options, os.open(options.out, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
 
 

@@ -81,7 +81,8 @@ class Attempts:
             except StopHere:
                 return self._stopped(machine, reason)
             except GraphBreak as found:
-                stop_at, reason = machine.whole_steps, found.bare()
+                stop_at = found.before if found.before >= 0 else machine.whole_steps
+                reason = found.bare()
             except UserRaise as raised:
                 stop_at, reason = _raised_at(machine, raised)
             if stop_at < 0:
@@ -138,7 +139,7 @@ def check_sites(sites: tuple[Site, ...]) -> None:
 def _raised_at(machine: Machine, raised: UserRaise) -> tuple[int, GraphBreak]:
     """An exception leaves the region: the instruction that raised it runs eagerly."""
     exc = raised.exc
-    steps = exc.raised_at if isinstance(exc, ExceptionValue) else 0
-    steps = steps if steps > 0 else machine.steps
+    steps = exc.raised_at if isinstance(exc, ExceptionValue) else -1
+    steps = steps if steps >= 0 else machine.whole_steps
     stack = machine.user_stack()
-    return steps - 1, GraphBreak(RAISED, f"{exc.describe()} is raised", stack=stack)
+    return steps, GraphBreak(RAISED, f"{exc.describe()} is raised", stack=stack)

@@ -64,8 +64,11 @@ class GraphBreak(ExplainedBreak):
     """Capture cannot go past an instruction; it is compiled up to there.  Never reaches the user.
 
     ``reason`` is the slug of an entry in the registry of break reasons, ``detail`` what was met
-    here, ``hint`` what the user can do, ``stack`` the user's frames, outermost first.
+    here, ``hint`` what the user can do, ``stack`` the user's frames, outermost first.  ``before``:
+    the step of the chain before which capture has to end, where that is not the one that runs.
     """
+
+    before = -1
 
     def bare(self) -> "GraphBreak":
         """The same, without the frames of ours that it came from: they hold the user's objects."""

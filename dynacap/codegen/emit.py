@@ -148,6 +148,12 @@ class Emitter:
         text = self._dict_items(attrs)
         self.line(f"{name}.__dict__.update({{{text}}})")
 
+    def give_traceback(self, value: ExceptionValue, name: str) -> None:
+        """Add to the traceback of an exception that was raised while capturing."""
+        if value.trail:
+            tb, make = f"{name}.__traceback__", self.helper(runtime.make_traceback)
+            self.line(f"{tb} = {make}({tb}, {tuple(value.trail)!r})")
+
     def _dict_items(self, value: DictValue) -> str:
         pairs = []
         for key, item in value.items(self.machine):
@@ -340,7 +346,7 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
     _fill_slots(e, value, name)
     e.fill_attributes(value, name)
     if value.raised:
-        e.line(f"{e.helper(runtime.give_traceback)}({name}, {tuple(value.trail)!r})")
+        e.give_traceback(value, name)
         if value.context is None:
             expect_nothing_handled(e.machine)  # it would be the context
     if value.cause is not None or value.context is not None or value.suppress:

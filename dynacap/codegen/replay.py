@@ -87,8 +87,7 @@ def _object(e: Emitter, value: ObjectValue) -> None:
 
 def _exception(e: Emitter, value: ExceptionValue) -> None:
     _object(e, value)
-    if value.trail:
-        e.line(f"{e.helper(runtime.give_traceback)}({e.expr(value)}, {tuple(value.trail)!r})")
+    e.give_traceback(value, e.expr(value))
 
 
 def _cell(e: Emitter, value: CellValue) -> None:

@@ -48,18 +48,19 @@ def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseExcep
     return made
 
 
-def give_traceback(exc: BaseException, trail: tuple[tuple[str, int, str], ...]) -> None:
-    """What a traceback gains while capturing: the files, lines and functions through which the
-    exception came, the innermost first.
+def make_traceback(
+    found: types.TracebackType | None, trail: tuple[tuple[str, int, str], ...]
+) -> types.TracebackType | None:
+    """What becomes of a traceback while capturing: it gains the files, lines and functions through
+    which the exception came, the innermost first.
 
     Its frames are those of generators that never ran, since any other would hold who called it.
     """
-    found = exc.__traceback__
     for name, line, function in trail:
         code = _nothing.__code__.replace(co_filename=name, co_name=function, co_qualname=function)
         frame = types.FunctionType(code, {})().gi_frame
         found = types.TracebackType(found, frame, -1, line)
-    exc.__traceback__ = found
+    return found
 
 
 def _nothing() -> Iterator[None]:

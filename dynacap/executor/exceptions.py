@@ -21,7 +21,7 @@ def set_context(m: Machine, exc: Value) -> None:
         return
     if not exc.raised:
         exc.raised = True
-        exc.raised_at = m.steps
+        exc.raised_at = m.whole_steps
     handled = m.handled
     if handled is None or handled is exc:
         return

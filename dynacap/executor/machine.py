@@ -247,6 +247,15 @@ class Machine(Outside):
         """Stop capture before the current instruction of the chain."""
         raise GraphBreak(reason, detail, hint or REASONS[reason].hint, self.user_stack())
 
+    def break_at_raise(self, exc: Value, reason: str, detail: str) -> NoReturn:
+        """Stop capture before the instruction that raised an exception, so that it raises it."""
+        try:
+            self.graph_break(reason, detail)
+        except GraphBreak as found:
+            if isinstance(exc, ExceptionValue) and exc.raised_at >= 0:
+                found.before = exc.raised_at
+            raise
+
     # -- conveniences ----------------------------------------------------------------------------
     def find_attribute(self, obj: Value, name: str) -> Value | None:
         """``getattr(obj, name, None)`` without running into AttributeError."""

@@ -37,7 +37,10 @@ def raise_varargs(m: Machine, f: Frame, i: Instruction) -> None:
 def _exception(m: Machine, value: Value, what: str = "exceptions") -> ExceptionValue:
     """What ``raise`` makes of its operand: a class is called."""
     if type(value) is Known and isinstance(value.value, type):
-        value = m.call(value, [])
+        kind, value = value.value, m.call(value, [])
+        if not isinstance(value, ExceptionValue) and issubclass(kind, BaseException):
+            text = "should have returned an instance of BaseException, not"
+            m.raise_error(TypeError, f"calling {kind!r} {text} {value.cls!r}")
     if not isinstance(value, ExceptionValue):
         m.raise_error(TypeError, f"{what} must derive from BaseException")
     return value

@@ -39,7 +39,7 @@ class ExceptionValue(ObjectValue):
         self.context: Value | None = None
         self.suppress = False
         self.raised = False
-        self.raised_at = -1  # the step of the chain at which it was first raised
+        self.raised_at = -1  # the steps of the chain before it was first raised
         self.trail: list[tuple[str, int, str]] = []  # its traceback, from the innermost frame on
 
     def release(self) -> None:
@@ -137,13 +137,14 @@ def _describe(value: Value) -> str:
 
 
 class TracebackValue(Value):
-    """The traceback of a symbolic exception: only handed on, never looked into."""
+    """The traceback that an exception had at a time: only handed on, never looked into."""
 
-    __slots__ = ("exc",)
+    __slots__ = ("exc", "trail")
 
     def __init__(self, exc: Value) -> None:
         self.source = None
         self.exc = exc
+        self.trail = list(exc.trail) if isinstance(exc, ExceptionValue) else []
 
     @property
     def cls(self) -> type:

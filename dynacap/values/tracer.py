@@ -125,6 +125,10 @@ class Tracer(Protocol):
         """Stop capture before the current instruction."""
         ...
 
+    def break_at_raise(self, exc: Value, reason: str, detail: str) -> NoReturn:
+        """Stop capture before the instruction that raised an exception."""
+        ...
+
     def running(self) -> FunctionValue:
         """The function whose frame is innermost."""
         ...

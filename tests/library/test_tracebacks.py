@@ -48,3 +48,81 @@ def test_the_context_of_what_the_library_raises(x: Tensor) -> Any:
     except KeyError as error:
         return repr(error.__context__), error.__traceback__ is not None, x + 1
     return None
+
+
+def inner(error: BaseException) -> None:
+    raise error
+
+
+def entries(tb: types.TracebackType | None) -> list[tuple[str, int]]:
+    """Function and line of each entry, as a reporter would show them."""
+    return [(frame.name, frame.lineno or 0) for frame in traceback.extract_tb(tb)]
+
+
+@program((X,), breaks=None)
+def test_the_traceback_of_a_handled_exception(x: Tensor) -> Any:
+    try:
+        inner(KeyError("k"))
+    except KeyError as error:
+        tb = error.__traceback__
+    assert tb is not None
+    return x + 1, tb.tb_next is None, entries(tb)
+
+
+@program((X,), breaks=None)
+def test_an_exception_that_escapes_shows_its_whole_way(x: Tensor) -> Any:
+    found = None
+    try:
+        inner(KeyError("k"))
+    except KeyError as error:
+        found = error
+    print("a break, after which the exception is an object from outside")
+    return x + 1, entries(found.__traceback__), repr(traceback.format_exception(found))
+
+
+@program((X,), breaks=None)
+def test_with_traceback_goes_on_from_another(x: Tensor) -> Any:
+    def get() -> types.TracebackType | None:
+        try:
+            raise OSError
+        except OSError as error:
+            return error.__traceback__
+
+    tb = get()
+    try:
+        raise IndexError().with_traceback(tb)
+    except IndexError as error:
+        own: Any = error.__traceback__
+        return x + 1, own.tb_next is tb, entries(own)
+
+
+@program((X, StopIteration("made outside")), (X, ValueError("made outside")), breaks=None)
+def test_an_exception_from_outside_passes_a_manager(x: Tensor, error: Exception) -> Any:
+    looks = Looks()
+    with looks:
+        raise error
+    return x + 1, looks.seen, len(entries(error.__traceback__))
+
+
+class MakesNone(Exception):
+    """Its class makes no exceptions."""
+
+    def __new__(cls, *args: Any) -> Any:
+        return cls
+
+
+@program((X,), breaks=None)
+def test_a_class_that_makes_no_exception_is_thrown(x: Tensor) -> Any:
+    def numbers() -> Any:
+        yield 1
+
+    texts = []
+    try:
+        numbers().throw(MakesNone)
+    except TypeError as error:
+        texts.append(str(error))
+    try:
+        raise MakesNone
+    except TypeError as error:
+        texts.append(str(error))
+    return x + 1, texts

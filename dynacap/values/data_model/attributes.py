@@ -441,7 +441,7 @@ def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value)
         obj.context = value
     elif name == "__suppress_context__":
         obj.suppress = bool(value.constant())
-    elif name != "__traceback__":
+    else:
         return False
     if obj.real is not None:
         t.graph_break("exception-write", f"{name} of an exception from outside is set")

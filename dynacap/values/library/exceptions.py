@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import sys
+import traceback
+import types
 from typing import Any
 
 from dynacap.guards.relations import Predicate
@@ -12,7 +14,7 @@ from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import find_attribute, get_attribute, set_attribute
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import NONE, handles
+from dynacap.values.library.handlers import NONE, handles, is_none
 from dynacap.values.library.text import to_repr, to_str
 from dynacap.values.natives import setter
 from dynacap.values.object import ExceptionValue, TracebackValue
@@ -101,12 +103,41 @@ def _outside_field(t: Tracer, exc: ExceptionValue, name: str) -> Value:
 @handles(_FIELDS["__traceback__"])
 def _traceback(t: Tracer, self: Value, /) -> Value:
     exc = _expect(t, self)
-    return TracebackValue(exc) if exc.raised or exc.real is not None else NONE
+    if exc.trail:
+        t.break_at_raise(exc, "traceback", f"the traceback of {exc.describe()} is asked for")
+    return TracebackValue(exc) if exc.real is not None else NONE
+
+
+@setter(_FIELDS["__traceback__"])
+def _set_traceback(t: Tracer, self: Value, tb: Value) -> None:
+    exc = _expect(t, self)
+    if not (isinstance(tb, TracebackValue) and tb.exc is exc):
+        if exc.real is not None or not is_none(tb):
+            t.graph_break("exception-write", "the traceback of an exception is set")
+    exc.trail = list(tb.trail) if isinstance(tb, TracebackValue) else []
 
 
 @handles(BaseException.with_traceback)
 def _with_traceback(t: Tracer, self: Value, tb: Value, /) -> Value:
+    _set_traceback(t, self, tb)
     return self
+
+
+@handles(
+    *(types.TracebackType.__dict__[n] for n in ("tb_next", "tb_frame", "tb_lineno", "tb_lasti"))
+)
+def _look_into_traceback(t: Tracer, self: Value, /) -> Value:
+    detail = "a traceback is looked into"
+    if isinstance(self, TracebackValue):
+        t.break_at_raise(self.exc, "traceback", detail)
+    return t.graph_break("traceback", detail)
+
+
+@handles(traceback.clear_frames)
+def _clear_frames(t: Tracer, tb: Value) -> None:
+    """The frames through which an exception went inside are gone already."""
+    if not isinstance(tb, TracebackValue) or _expect(t, tb.exc).real is not None:
+        t.graph_break("traceback", "frames are cleared")
 
 
 @handles(BaseException.add_note)
