@@ -41,6 +41,11 @@ class EntryTable:
     def __call__(self, *flat: object) -> object: ...
 
 def bind_torch(torch: object, /) -> None: ...
-def find_key_sets(
-    tensors: tuple[tuple[object, int, int], ...], negative: int, conjugate: int, /
-) -> bool: ...
+def find_tensor_layout(
+    samples: tuple[tuple[object, ...], ...],
+    negative: int,
+    conjugate: int,
+    leaves: tuple[object, object, object],
+    /,
+) -> tuple[bool, bool, bool]:
+    """tensor_layout.c"""

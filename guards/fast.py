@@ -1,7 +1,6 @@
 """The checker and the table in C, as the rest of dynacap uses them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from dynacap.guards import _fastcheck
 from dynacap.guards.checker import Died, watch_guards
@@ -11,7 +10,7 @@ from dynacap.guards.lower import lower
 from dynacap.guards.plan import Plan
 from dynacap.guards.source import Source
 from dynacap.guards.tensor import torch_module
-from dynacap.guards.tensor_lowering import key_set_samples
+from dynacap.guards.tensor_layout import find_layout
 
 FastEntryTable = _fastcheck.EntryTable
 
@@ -24,16 +23,7 @@ def _bind_torch() -> None:
     if torch is not None and torch is not _bound_to and hasattr(torch, "Tensor"):
         _fastcheck.bind_torch(torch)
         _bound_to = torch
-        _find_key_sets(torch)
-
-
-def _find_key_sets(torch: Any) -> bool:
-    """Whether the C module knows where tensors keep their dispatch keys; if not, it asks torch."""
-    try:
-        samples = key_set_samples(torch)
-    except (AttributeError, RuntimeError):  # a torch that keeps its books in another way
-        samples = None
-    return samples is not None and _fastcheck.find_key_sets(*samples)
+        find_layout(torch)
 
 
 class FastChecker(_fastcheck.Checker):

@@ -4,9 +4,10 @@
 static PyMethodDef module_methods[] = {
     {"bind_torch", bind_torch, METH_O,
      "bind_torch(torch, /)\n--\n\nLook up the accessors that tensor guards need."},
-    {"find_key_sets", find_key_sets, METH_VARARGS,
-     "find_key_sets(samples, negative, conjugate, /)\n--\n\n"
-     "Find out where torch keeps a tensor's dispatch keys; whether that was found."},
+    {"find_tensor_layout", find_tensor_layout, METH_VARARGS,
+     "find_tensor_layout(samples, negative, conjugate, leaves, /)\n--\n\n"
+     "Find out where torch keeps a tensor's metadata: whether the dispatch keys were found, the\n"
+     "dimensions, and requires_grad."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,7 +2,7 @@
 #ifndef DYNACAP_TENSOR_CHECK_H
 #define DYNACAP_TENSOR_CHECK_H
 
-#include "fastcheck.h"
+#include "tensor_layout.h"
 
 #define ANY (-1) /* a size, a stride or a flag that is not looked at */
 
@@ -15,6 +15,8 @@ typedef struct {
     int64_t *shape, *stride; /* ndim each, one allocation */
     int requires_grad, is_conj, is_neg, may_be_conj, is_inference;
     PyObject *holds; /* owned; the guard's meaning in Python */
+    uint64_t tail[TAIL_WORDS]; /* of the last tensor that passed, if there is one: what its */
+    int has_last;              /* TensorImpl says of dtype, device and dispatch keys */
 } TensorSpec;
 
 /* The spec is a tuple in this order; see tensor_lowering.py. */
@@ -34,8 +36,5 @@ int tensor_extent(PyObject *value, Extent *extent);
 
 /* Look torch's accessors up; to be called before a spec is used. */
 PyObject *bind_torch(PyObject *module, PyObject *torch);
-
-/* Find out where torch keeps a tensor's dispatch keys. */
-PyObject *find_key_sets(PyObject *module, PyObject *args);
 
 #endif

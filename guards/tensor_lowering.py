@@ -90,33 +90,3 @@ def make_probe() -> "tuple[object, tuple[object, ...]] | None":
         return None
     probe = maker(sample, dynamic_dims_sizes=[[0]], dynamic_dims_strides=[[1]])
     return (probe.check, (sample,)) if probe.check(sample) else None
-
-
-def key_set_samples(torch: Any) -> "tuple[tuple[tuple[Any, int, int], ...], int, int] | None":
-    """Tensors with their addresses and dispatch keys, and the negative and conjugate bits.
-
-    What the C module needs to find out, by comparison, where a tensor's keys lie.
-    """
-
-    def keys(tensor: Any) -> int:
-        number: int = torch._C._dispatch_keys(tensor).raw_repr()
-        return number
-
-    if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
-        return None
-    plain = torch.empty(2, device="cpu")
-    pairs = torch.empty(2, dtype=torch.complex64, device="cpu")
-    tensors = [
-        plain,
-        torch._neg_view(plain),
-        pairs,
-        pairs.conj(),
-        pairs.conj().imag,
-        torch.empty(2, device="meta"),
-        torch.nn.Parameter(torch.empty(2, device="cpu")),
-    ]
-    if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter) for tensor in tensors):
-        return None
-    samples = tuple((tensor, tensor._cdata, keys(tensor)) for tensor in tensors)
-    negative, conjugate = keys(tensors[1]) ^ keys(plain), keys(tensors[3]) ^ keys(pairs)
-    return samples, negative, conjugate

@@ -302,9 +302,9 @@ def test_description() -> None:
 @pytest.mark.cc
 @pytest.mark.skipif(C_IMPORT_ERROR is not None, reason="the C checker is not built")
 def test_the_fast_ways_are_taken() -> None:
-    """Tensors' dispatch keys are found, and a probe is made after the first check that passes."""
-    fast = importlib.import_module("dynacap.guards.fast")
-    assert fast._find_key_sets(torch)
+    """Tensors' metadata is found, and a probe is made after the first check that passes."""
+    layout = importlib.import_module("dynacap.guards.tensor_layout")
+    assert layout.find_layout(torch) == (True, True, True)
     with config.patch(checker="c"):
         checker: Any = make_checker(GuardSet([ProcessState.current(), Tensor.of(X, base())]))
     assert checker.check((torch.zeros(3),)) is None
@@ -319,18 +319,21 @@ def test_the_fast_ways_are_taken() -> None:
 
 
 @pytest.fixture
-def _keys_not_found() -> Iterator[None]:
-    """The C checker does not know where tensors keep their dispatch keys."""
-    fast = importlib.import_module("dynacap.guards.fast")
+def _layout_not_found() -> Iterator[None]:
+    """The C checker does not know where tensors keep their metadata."""
+    layout = importlib.import_module("dynacap.guards.tensor_layout")
     x = base()
-    assert not fast._fastcheck.find_key_sets(((x, 1, 2), (x, 1, 2)), 1, 2)
+    wrong = (x, 1, 2, (), (), 0, 1, 0)
+    assert layout._fastcheck.find_tensor_layout((wrong, wrong), 1, 2, (x, x, x)) == (
+        layout.NOTHING
+    )
     yield
-    assert fast._find_key_sets(torch)
+    assert layout.find_layout(torch)[0]
 
 
 @pytest.mark.cc
 @pytest.mark.skipif(C_IMPORT_ERROR is not None, reason="the C checker is not built")
-@pytest.mark.usefixtures("_keys_not_found")
+@pytest.mark.usefixtures("_layout_not_found")
 @pytest.mark.parametrize("name", ["plain", "complex", "conjugate", "negative"])
 def test_bits_are_asked_for_where_they_cannot_be_read(name: str) -> None:
     value = VARIANTS[name]()

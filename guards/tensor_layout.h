@@ -1,0 +1,51 @@
+/* Where torch keeps what a tensor guard asks for, found out by comparing samples. */
+#ifndef DYNACAP_TENSOR_LAYOUT_H
+#define DYNACAP_TENSOR_LAYOUT_H
+
+#include "fastcheck.h"
+
+#include <string.h>
+
+enum {
+    INLINE_DIMS = 5, /* with more, a TensorImpl keeps its sizes elsewhere */
+    TAIL_WORDS = 8,  /* room for them */
+};
+
+/* Offsets in bytes; 0: not found.  What is not found is asked of torch. */
+typedef struct {
+    Py_ssize_t impl;     /* in the Python object: the TensorImpl's address */
+    Py_ssize_t keys;     /* in the TensorImpl: the dispatch keys */
+    Py_ssize_t dims;     /* their number, then INLINE_DIMS sizes and as many strides */
+    Py_ssize_t tail;     /* from here on dtype, device, flags and keys, `tail_words` of them */
+    Py_ssize_t tail_words;
+    Py_ssize_t autograd; /* the autograd record's address; NULL: requires_grad is False */
+    Py_ssize_t flag;     /* in that record: the byte that is 1 where a leaf requires grad */
+    uint64_t unset;      /* bit i: word i of the record is 0 in a leaf and not 0 in a result */
+    uint64_t negative_bit, conjugate_bit; /* in the keys */
+} TensorLayout;
+
+extern TensorLayout tensor_layout;
+
+static inline uint64_t
+word_at(const void *place, Py_ssize_t offset)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)place + offset, sizeof(word));
+    return word;
+}
+
+/* A tensor's TensorImpl, borrowed; NULL where it is not known how to find it. */
+static inline const void *
+tensor_impl(PyObject *tensor)
+{
+    return tensor_layout.impl == 0 ? NULL
+                                   : (const void *)(uintptr_t)word_at(tensor, tensor_layout.impl);
+}
+
+/* What requires_grad is: 0, 1, or -1 where it cannot be told. */
+int impl_requires_grad(const void *impl);
+
+/* Find the layout from samples; see tensor_layout.py. */
+PyObject *find_tensor_layout(PyObject *module, PyObject *args);
+
+#endif
