@@ -6,11 +6,13 @@ from typing import Any, final
 HAVE_DICT_TAG: int
 
 class Checker:
-    """checker.c, program.c, walk.c"""
+    """checker.c, program.c, walk.c, recall.c"""
 
     def __new__(cls, description: dict[str, object]) -> Checker: ...
     @property
     def has_probe(self) -> bool: ...
+    @property
+    def recalled(self) -> int: ...
     def check(self, flat: tuple[object, ...], /) -> tuple[object, ...] | None: ...
 
 @final

@@ -1,6 +1,8 @@
 /* _fastcheck.Checker: made from the description of a program; check(flat) walks it. */
 #include "checker.h"
 
+#include <structmember.h>
+
 static PyObject *
 checker_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -82,6 +84,12 @@ static PyGetSetDef checker_fields[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+static PyMemberDef checker_members[] = {
+    {"recalled", T_PYSSIZET, offsetof(CheckerObject, program.recalled), READONLY,
+     "How many checks were answered from what is remembered."},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyMethodDef checker_methods[] = {
     {"check", (PyCFunction)checker_check, METH_O,
      "check(flat, /)\n--\n\nThe slots' values if all guards hold, else None."},
@@ -100,4 +108,5 @@ PyTypeObject Checker_Type = {
     .tp_clear = (inquiry)checker_clear,
     .tp_methods = checker_methods,
     .tp_getset = checker_fields,
+    .tp_members = checker_members,
 };

@@ -43,7 +43,26 @@ dict_tag(PyObject *Py_UNUSED(dict))
 }
 #endif
 
+/* From 3.12 on CPython tells of changes to a dict, so its state need not be looked at. */
+#if PY_VERSION_HEX < 0x030C0000
+#define HAVE_DICT_WATCHERS 0
+static inline const void *
+dict_tag_place(PyObject *dict)
+{
+    return &((PyDictObject *)dict)->ma_version_tag;
+}
+#else
+#define HAVE_DICT_WATCHERS 1
+static inline const void *
+dict_tag_place(PyObject *Py_UNUSED(dict))
+{
+    return NULL;
+}
+#endif
+
 #pragma GCC diagnostic pop
+
+_Static_assert(sizeof(void *) == sizeof(uint64_t), "what is remembered are words of 64 bits");
 
 /* Whether looking a string up in the dict can compare it with nothing but exact strings. */
 static inline int
@@ -62,6 +81,13 @@ type_tag(PyTypeObject *type)
     }
 #endif
     return type->tp_version_tag;
+}
+
+/* Where that number lies, with bits behind it that do not change. */
+static inline const void *
+type_tag_place(PyTypeObject *type)
+{
+    return &type->tp_version_tag;
 }
 
 /* A new reference to a class's own dict. */

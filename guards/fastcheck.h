@@ -4,6 +4,8 @@
 
 #include "cpython.h"
 
+#include <string.h>
+
 /* An object to compare with.  `kind` says how. */
 typedef enum {
     BY_STRING,   /* an exact str, compared by value */
@@ -34,6 +36,14 @@ operand_is(const Operand *operand, PyObject *value)
         return value != Py_None && ((PyWeakReference *)operand->obj)->wr_object == value;
     }
     return operand->obj == value;
+}
+
+static inline uint64_t
+word_at(const void *place, Py_ssize_t offset)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)place + offset, sizeof(word));
+    return word;
 }
 
 /* constants.c */

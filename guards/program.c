@@ -1,5 +1,5 @@
 /* Making a checker's program from its description, and taking it down. */
-#include "program.h"
+#include "recall.h"
 
 #include <string.h>
 
@@ -207,6 +207,28 @@ state_init(State *state, PyObject *fields)
         }                                                                                          \
     } while (0)
 
+/* Let each node know the position of its base, of which it knows the register. */
+static int
+link_bases(Program *program)
+{
+    int32_t *homes = make_room(program->nregs, sizeof(int32_t));
+    if (homes == NULL) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < program->nnodes; i++) {
+        Node *node = &program->nodes[i];
+        node->base_node = node->base < 0 ? -1 : homes[node->base];
+        if (node->base >= 0) {
+            program->nodes[node->base_node].has_children = 1;
+        }
+        if (node->reg >= 0) {
+            homes[node->reg] = (int32_t)i;
+        }
+    }
+    PyMem_Free(homes);
+    return 0;
+}
+
 int
 program_init(Program *program, PyObject *description)
 {
@@ -224,7 +246,8 @@ program_init(Program *program, PyObject *description)
     program->slots = read_indices(slots);
     program->nslots = PyTuple_GET_SIZE(slots);
     if (program->slots == NULL
-        || !PyArg_ParseTuple(counts, "nn", &program->nowned, &program->nregs)) {
+        || !PyArg_ParseTuple(counts, "nn", &program->nowned, &program->nregs)
+        || link_bases(program) < 0) {
         return -1;
     }
     return state_init(&program->state, state);
@@ -265,6 +288,7 @@ check_clear(Check *check)
 void
 program_clear(Program *program)
 {
+    recall_drop(program);
     Program old = *program;
     memset(program, 0, sizeof(*program)); /* what is released may come back to look */
     for (Py_ssize_t i = 0; i < old.nnodes; i++) {

@@ -63,7 +63,10 @@ typedef struct {
     uint8_t step;
     uint8_t owned;       /* the register holds a reference of its own */
     uint8_t is_leaf;     /* an item of a dict with one check, which nothing else asks for */
+    uint8_t has_children;
+    uint8_t changes;     /* how often the argument here was found to be another object */
     int32_t base;        /* the base's register; -1 for a root */
+    int32_t base_node;   /* the base's position */
     int32_t reg;         /* where the value is kept for others; -1 if nobody asks */
     int32_t resume;      /* the first node behind the fixed children; 0: there is nothing to skip */
     int32_t first, each, end; /* checks: always first..each, and each..end unless unchanged */
@@ -108,6 +111,8 @@ typedef struct {
     PyObject *tests; /* owned tuple of callables, for what no question covers */
 } State;
 
+struct Recall;
+
 typedef struct {
     Node *nodes;
     Py_ssize_t nnodes;
@@ -121,6 +126,9 @@ typedef struct {
     int32_t *slots;
     Py_ssize_t nslots;
     Py_ssize_t nowned, nregs; /* registers that hold references come first */
+    struct Recall *recall;    /* owned; NULL: nothing is remembered */
+    int patience, waiting;    /* walks between two attempts to remember; those still to come */
+    Py_ssize_t recalled;      /* checks answered from memory */
 } Program;
 
 /* Fill a zeroed program from the dict that lower.py makes; clear it also after a failure. */

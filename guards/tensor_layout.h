@@ -4,8 +4,6 @@
 
 #include "fastcheck.h"
 
-#include <string.h>
-
 enum {
     INLINE_DIMS = 5, /* with more, a TensorImpl keeps its sizes elsewhere */
     TAIL_WORDS = 8,  /* room for them */
@@ -25,14 +23,6 @@ typedef struct {
 } TensorLayout;
 
 extern TensorLayout tensor_layout;
-
-static inline uint64_t
-word_at(const void *place, Py_ssize_t offset)
-{
-    uint64_t word;
-    memcpy(&word, (const char *)place + offset, sizeof(word));
-    return word;
-}
 
 /* A tensor's TensorImpl, borrowed; NULL where it is not known how to find it. */
 static inline const void *
