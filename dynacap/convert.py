@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from dynacap.fxlite import GraphModule
 from dynacap.fxlite.node import Node
 from dynacap.guards.source import Source
 from dynacap.recovery import Recovery, Replay
-from dynacap.suspend import Suspend
+from dynacap.suspend import Suspend, suspend_plain
 from dynacap.torch_compile import skip_code
 from dynacap.values.array import MemoryValue
 from dynacap.values.symbol import SymbolValue
@@ -109,8 +110,9 @@ def build_entry(
     call = _graph_call(emitter, sites, flat_sources, inputs, Recovery(graph, compiled, sets_state))
     code = generate_entry(emitter, result, call)
     fn = code.make(compiled)
-    for made in (fn, getattr(graph.forward, "__func__", graph.forward)):
-        skip_code(made.__code__)
+    for made in (code.function, getattr(graph.forward, "__func__", graph.forward)):
+        if made is not None:
+            skip_code(made.__code__)
     _report(graph, code)
     # One that at most sets grad mode and the like is nothing for a backend, nor to count.
     return Built(fn, code.slots, code, graph if computes else None, seconds)
@@ -124,18 +126,17 @@ def _graph_call(
     recovery: Recovery,
 ) -> GraphCall:
     """How the graph is called; what raises is run again eagerly if nothing has happened yet."""
+    kept = list(emitter.args.values())
     names = [_input(emitter, value) for value in inputs]
     outputs = list(emitter.outputs.values())
     if not recovery.needed:
-        return GraphCall(names, outputs)
+        return GraphCall(names, outputs, kept)
     recover = emitter.constant(recovery, "recover")
     if recovery.replay is Replay.NEVER:
-        return GraphCall(names, outputs, recover)
-    flat = "".join(emitter.arg(source) + ", " for source in flat_sources)
-    suspend, start = emitter.constant(Suspend, "Suspend"), emitter.constant(sites, "START")
-    return GraphCall(
-        names, outputs, recover, f"{suspend}({start}, ({flat}), True)", recovery.rewinds
-    )
+        return GraphCall(names, outputs, kept, recover)
+    flat = tuple(map(emitter.arg, flat_sources))
+    again = emitter.constant(functools.partial(suspend_plain, sites), "run_plain")
+    return GraphCall(names, outputs, kept, recover, again, flat, recovery.rewinds)
 
 
 def _example(value: TensorValue | SymbolValue) -> Any:

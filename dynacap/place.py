@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 from dynacap import totals
@@ -50,7 +50,7 @@ from dynacap.recompiles import (
     warn_internal,
 )
 from dynacap.recovery import Recovery
-from dynacap.suspend import Suspend
+from dynacap.suspend import Suspend, suspend_plain
 from dynacap.torch_compile import set_eval_frame
 from dynacap.values.tensor.dynamic import History
 
@@ -179,8 +179,8 @@ class Place:
         if built.graph is None and region.result is not None and not everything:
             skipped = NO_OPERATIONS
             built = Built(self.plain_entry, tuple(sources), built.code, None)
-        if isinstance(built.fn, FunctionType):
-            choose_hook().mark_hidden(built.fn.__code__)
+        if built.code.function is not None:
+            choose_hook().mark_hidden(built.code.function.__code__)
         add_shape_guards(region.machine)
         values = self._add(make_checker(region.machine.guards, built.slots), built.fn, flat)
         log_break(reason)
@@ -338,17 +338,13 @@ def _weak_miss(place: weakref.ref[Place], sites: tuple[Site, ...] | None) -> Cal
 def _plain_entry(sites: tuple[Site, ...] | None, code: CodeType) -> Callable[..., Any]:
     """Takes the flat vector and runs plain Python."""
     if sites is not None:
-        return functools.partial(_suspend_plain, sites)
+        return functools.partial(suspend_plain, sites)
     if code.co_kwonlyargcount or code.co_flags & _MORE_THAN_POSITIONAL:
         return _call
     return operator.call  # no frame of ours between, which would count in deep recursion
 
 
-def _suspend_plain(sites: tuple[Site, ...] | None, *flat: Any) -> Suspend:
-    return Suspend(sites, flat, plain=True)
-
-
-_OFFERS_CALLEES = functools.partial(_suspend_plain, None)  # what it calls may be captured
+_OFFERS_CALLEES = functools.partial(suspend_plain, None)  # what it calls may be captured
 
 
 def _call(*flat: Any) -> Any:

@@ -23,3 +23,8 @@ class Suspend:
         self.sites = sites
         self.values = values
         self.plain = plain
+
+
+def suspend_plain(sites: tuple[Site, ...] | None, *flat: Any) -> Suspend:
+    """Have the innermost frame, or without sites the function, run as plain Python."""
+    return Suspend(sites, flat, plain=True)

@@ -42,6 +42,25 @@ class EntryTable:
     def clear(self) -> None: ...
     def __call__(self, *flat: object) -> object: ...
 
+class GraphCall:
+    """graph_call.c"""
+
+    def __new__(
+        cls,
+        graph: Callable[..., object],
+        nslots: int,
+        constants: tuple[object, ...],
+        inputs: tuple[int, ...],
+        noutputs: int,
+        output: int,
+        rest: Callable[..., object] | None,
+        chosen: tuple[int, ...],
+        recover: Callable[..., object] | None,
+        again: Callable[..., object] | None,
+        flat: tuple[int, ...],
+    ) -> GraphCall: ...
+    def __call__(self, *slots: object) -> Any: ...
+
 def bind_torch(torch: object, /) -> None: ...
 def find_tensor_layout(
     samples: tuple[tuple[object, ...], ...],

@@ -18,7 +18,7 @@ _c: Implementation | None = None
 C_IMPORT_ERROR: str | None = None
 
 try:
-    from dynacap.guards.fast import FastChecker, FastEntryTable
+    from dynacap.guards.fast import FastChecker, FastEntryTable, FastGraphCall
 except ImportError as error:
     C_IMPORT_ERROR = str(error)
 else:
@@ -55,3 +55,8 @@ def make_table(miss: Callable[..., object]) -> EntryTable:
     """An empty table that calls ``miss`` where no entry fits."""
     table: EntryTable = _implementation()[1](miss)
     return table
+
+
+def graph_call_type() -> Any:
+    """The class of entries' functions that call the graph from C; None: Python calls it."""
+    return FastGraphCall if chosen() == "c" else None

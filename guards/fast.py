@@ -13,6 +13,7 @@ from dynacap.guards.tensor import torch_module
 from dynacap.guards.tensor_layout import find_layout
 
 FastEntryTable = _fastcheck.EntryTable
+FastGraphCall = _fastcheck.GraphCall
 
 _bound_to: object = None  # the torch whose accessors the C module has looked up
 

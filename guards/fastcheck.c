@@ -1,5 +1,6 @@
 /* The module dynacap.guards._fastcheck: glue alone. */
 #include "entry_table.h"
+#include "graph_call.h"
 
 static PyMethodDef module_methods[] = {
     {"bind_torch", bind_torch, METH_O,
@@ -31,6 +32,7 @@ PyInit__fastcheck(void)
     }
     if (PyModule_AddType(module, &Checker_Type) < 0 || PyModule_AddType(module, &Entry_Type) < 0
         || PyModule_AddType(module, &EntryTable_Type) < 0
+        || PyModule_AddType(module, &GraphCall_Type) < 0
         || PyModule_AddIntMacro(module, HAVE_DICT_TAG) < 0) {
         Py_DECREF(module);
         return NULL;

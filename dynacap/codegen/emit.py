@@ -38,7 +38,7 @@ from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.value import NodeValue, TensorValue
 
 _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
-_RESERVED = {"graph", "entry", *dir(builtins)}
+_RESERVED = {"graph", "entry", "outputs", *dir(builtins)}
 Rule = Callable[["Emitter", Any], str]
 
 

@@ -11,25 +11,63 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynacap.codegen.emit import Emitter
+from dynacap.guards.choose import graph_call_type
 from dynacap.guards.source import Source
 
 _numbers = itertools.count()
 _INDENT = "    "
 
 
+@dataclass(frozen=True)
+class GraphCall:
+    """The texts of a graph's call: arguments, names for the results, what happens if it raises.
+
+    ``kept`` are the arguments that the lines behind the call use.  ``recover`` is called with the
+    exception and the inputs; where it gives None, ``again`` is called with what ``flat`` names.
+    Both are None if the exception just leaves.  ``rewinds``: the state of the random streams is
+    kept before the graph runs.
+    """
+
+    inputs: list[str]
+    outputs: list[str]
+    kept: list[str]
+    recover: str | None = None
+    again: str | None = None
+    flat: tuple[str, ...] = ()
+    rewinds: bool = False
+
+
 @dataclass
 class EntryCode:
-    """Source of a generated function, with what it needs to run."""
+    """Source of a generated function, with what it needs to run.
+
+    With ``call``, the function is what comes behind the graph's call, which C makes; there may be
+    no need for one.
+    """
 
     source: str
     constants: dict[str, Any]
     slots: tuple[Source, ...]
+    call: Callable[[Callable[..., Any], types.FunctionType | None], Any] | None = None
     filename: str = field(default="")
+    function: types.FunctionType | None = None
 
-    def make(self, graph: Callable[..., Any] | None) -> types.FunctionType:
-        """The function, bound to the compiled graph.  Its lines can be seen while it lives."""
+    def make(self, graph: Callable[..., Any] | None) -> Callable[..., Any]:
+        """The entry's function, bound to the compiled graph."""
+        made = self._defined(graph)
+        if self.call is None:
+            assert made is not None
+            return made
+        assert graph is not None
+        entry: Callable[..., Any] = self.call(graph, made)
+        return entry
+
+    def _defined(self, graph: Callable[..., Any] | None) -> types.FunctionType | None:
+        """The Python function.  Its lines can be seen while it lives."""
         number = next(_numbers)
         self.filename = f"<dynacap entry {number}>"
+        if self.source.startswith("#"):
+            return None
         namespace: dict[str, Any] = dict(self.constants)
         namespace["graph"] = graph
         exec(compile(self.source, self.filename, "exec"), namespace)
@@ -38,40 +76,67 @@ class EntryCode:
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
         forget = weakref.finalize(made, linecache.cache.pop, self.filename, None)
         forget.atexit = False
+        self.function = made
         return made
-
-
-@dataclass(frozen=True)
-class GraphCall:
-    """The texts of a graph's call: arguments, names for the results, what happens if it raises.
-
-    ``recover`` is called with the exception and the inputs; where it gives None, ``again`` is
-    returned.  Both are None if the exception just leaves.  ``rewinds``: the state of the random
-    streams is kept before the graph runs.
-    """
-
-    inputs: list[str]
-    outputs: list[str]
-    recover: str | None = None
-    again: str | None = None
-    rewinds: bool = False
 
 
 def generate_entry(e: Emitter, result: str, call: GraphCall | None) -> EntryCode:
     """Put the parts together: the graph's call, the lines behind it (``e.lines``), the result."""
-    lines = [f"def entry({', '.join(e.args.values())}):"]
+    caller = graph_call_type()
+    if call is not None and caller is not None and not call.rewinds:
+        return _behind_graph(e, result, call, caller)
     body = [] if call is None else _graph_call(e, call)
-    body += e.lines
-    body.append(f"return {result}")
-    lines += [_INDENT + line for line in body]
-    return EntryCode("\n".join(lines) + "\n", e.constants, tuple(e.args))
+    source = _function(list(e.args.values()), [*body, *e.lines, f"return {result}"])
+    return EntryCode(source, e.constants, tuple(e.args))
+
+
+def _function(parameters: list[str], body: list[str]) -> str:
+    lines = [f"def entry({', '.join(parameters)}):", *(_INDENT + line for line in body)]
+    return "\n".join(lines) + "\n"
+
+
+def _behind_graph(e: Emitter, result: str, call: GraphCall, caller: Any) -> EntryCode:
+    """The graph is called from C, and Python goes on behind it if there is anything to do."""
+    slots = {name: position for position, name in enumerate(e.args.values())}
+    constants: list[Any] = []
+
+    def place(name: str) -> int:
+        if name in slots:
+            return slots[name]
+        constants.append(e.constants[name])
+        return -len(constants)
+
+    inputs = tuple(map(place, call.inputs))
+    chosen, flat = tuple(map(place, call.kept)), tuple(map(place, call.flat))
+    output = call.outputs.index(result) if not e.lines and result in call.outputs else -1
+    told = f"# {_unpacked(call, 'graph(' + ', '.join(call.inputs) + ')')}"
+    if output >= 0:
+        source = f"{told}; return {result}\n"
+    else:
+        body = [told, *([_unpacked(call, "outputs")] if call.outputs else []), *e.lines]
+        source = _function(["outputs", *call.kept], [*body, f"return {result}"])
+    recover = e.constants[call.recover] if call.recover is not None else None
+    again = e.constants[call.again] if call.again is not None else None
+
+    def bind(graph: Callable[..., Any], rest: types.FunctionType | None) -> Any:
+        count = len(call.outputs)
+        return caller(
+            graph, len(slots), tuple(constants), inputs, count, output, rest, chosen, recover,
+            again, flat,
+        )  # fmt: skip
+
+    return EntryCode(source, e.constants, tuple(e.args), bind)
+
+
+def _unpacked(call: GraphCall, text: str) -> str:
+    names = ", ".join(call.outputs) + ("," if len(call.outputs) == 1 else "")
+    return f"{names} = {text}" if names else text
 
 
 def _graph_call(e: Emitter, call: GraphCall) -> list[str]:
     text = f"graph({', '.join(call.inputs)})"
-    names = ", ".join(call.outputs) + ("," if len(call.outputs) == 1 else "")
     if call.recover is None:
-        return [f"{names} = {text}" if names else text]
+        return [_unpacked(call, text)]
     results, error = e.fresh("results"), e.fresh("error")
     inputs = ", ".join(call.inputs) + ("," if len(call.inputs) == 1 else "")
     random = e.fresh("random") if call.rewinds else None
@@ -83,5 +148,6 @@ def _graph_call(e: Emitter, call: GraphCall) -> list[str]:
         _INDENT + f"{results} = {call.recover}({error}, ({inputs}), {random})",
     ]
     if call.again is not None:
-        lines += [f"if {results} is None:", _INDENT + f"return {call.again}"]
-    return [*lines, f"{names} = {results}"] if names else lines
+        run_again = f"return {call.again}({', '.join(call.flat)})"
+        lines += [f"if {results} is None:", _INDENT + run_again]
+    return [*lines, _unpacked(call, results)] if call.outputs else lines
