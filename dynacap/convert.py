@@ -110,9 +110,9 @@ def build_entry(
     call = _graph_call(emitter, sites, flat_sources, inputs, Recovery(graph, compiled, sets_state))
     code = generate_entry(emitter, result, call)
     fn = code.make(compiled)
-    for made in (code.function, getattr(graph.forward, "__func__", graph.forward)):
-        if made is not None:
-            skip_code(made.__code__)
+    functions: list[Any] = [code.function, getattr(graph.forward, "__func__", graph.forward)]
+    for function in filter(None, functions):
+        skip_code(function.__code__)
     _report(graph, code)
     # One that at most sets grad mode and the like is nothing for a backend, nor to count.
     return Built(fn, code.slots, code, graph if computes else None, seconds)

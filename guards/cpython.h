@@ -64,6 +64,13 @@ dict_tag_place(PyObject *Py_UNUSED(dict))
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "what is remembered are words of 64 bits");
 
+/* Whether the dict's values may lie in the object whose attributes they are. */
+static inline int
+dict_has_inline_values(PyObject *dict)
+{
+    return ((PyDictObject *)dict)->ma_values != NULL;
+}
+
 /* Whether looking a string up in the dict can compare it with nothing but exact strings. */
 static inline int
 dict_has_only_str_keys(PyObject *dict)

@@ -1,7 +1,6 @@
 """What the C checker is told of tensors and of torch's state."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from dynacap.guards.process_state import Question
 from dynacap.guards.tensor import torch_module

@@ -38,7 +38,7 @@ static struct {
     size_t size, used; /* size is a power of two; used counts the places that are not free */
 } table;
 
-static int watcher = -1;
+static int watcher = -1; /* -1: none was free */
 
 static size_t
 first_place(PyObject *dict, size_t size)
@@ -137,6 +137,30 @@ place_grow(Watched *place)
     return 1;
 }
 
+/* Whether storing an attribute tells those who watch the object's dict while the object keeps its
+ * values inline: CPython 3.13.0 forgets to.  Found out by trying. */
+static int inline_stores_tell;
+
+static void
+try_inline_store(void)
+{
+    PyObject *type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(){}", "Sample");
+    PyObject *sample = type == NULL ? NULL : PyObject_CallNoArgs(type);
+    Pulse *pulse = pulse_new();
+    if (sample != NULL && pulse != NULL && PyObject_SetAttrString(sample, "a", Py_None) == 0) {
+        PyObject *dict = PyObject_GenericGetDict(sample, NULL);
+        inline_stores_tell = 1; /* or it would not be watched at all */
+        int watched = dict != NULL && watch_dict(dict, pulse);
+        inline_stores_tell = watched && PyObject_SetAttrString(sample, "a", Py_True) == 0
+                             && !pulse->beats;
+        Py_XDECREF(dict);
+    }
+    Py_XDECREF(sample);
+    Py_XDECREF(type);
+    pulse_release(pulse);
+    PyErr_Clear();
+}
+
 /* Once none was free, none is asked for again: everything is walked. */
 static int
 have_watcher(void)
@@ -146,6 +170,7 @@ have_watcher(void)
         asked = 1;
         watcher = PyDict_AddWatcher(dict_changed);
         PyErr_Clear();
+        try_inline_store();
     }
     return watcher >= 0;
 }
@@ -153,7 +178,8 @@ have_watcher(void)
 int
 watch_dict(PyObject *dict, Pulse *pulse)
 {
-    if (!have_watcher() || (4 * table.used >= 3 * table.size && !table_grow())) {
+    if (!have_watcher() || (!inline_stores_tell && dict_has_inline_values(dict))
+        || (4 * table.used >= 3 * table.size && !table_grow())) {
         return 0;
     }
     Watched *place = find_place(table.places, table.size, dict);

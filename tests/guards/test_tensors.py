@@ -324,9 +324,7 @@ def _layout_not_found() -> Iterator[None]:
     layout = importlib.import_module("dynacap.guards.tensor_layout")
     x = base()
     wrong = (x, 1, 2, (), (), 0, 1, 0)
-    assert layout._fastcheck.find_tensor_layout((wrong, wrong), 1, 2, (x, x, x)) == (
-        layout.NOTHING
-    )
+    assert layout._fastcheck.find_tensor_layout((wrong, wrong), 1, 2, (x, x, x)) == (layout.NOTHING)
     yield
     assert layout.find_layout(torch)[0]
 
