@@ -185,21 +185,21 @@ record_function(Recorder *r, Node *node, PyObject *base, Certainty certainty, Py
     }
 }
 
-/* Fields of functions that are read through a descriptor but lie in their struct. */
-static Certainty
-record_attribute(Recorder *r, Node *node, PyObject *base, PyObject *value)
+/* Where a field of a function lies that is read through a descriptor; NULL: it is no such field. */
+static PyObject *const *
+function_field(const Node *node, PyObject *base)
 {
     PyFunctionObject *function = (PyFunctionObject *)base;
     if (!PyFunction_Check(base)) {
-        return LOST;
+        return NULL;
     }
     if (PyUnicode_CompareWithASCIIString(node->name, "__code__") == 0) {
-        return record_field(r, base, &function->func_code, value);
+        return &function->func_code;
     }
     if (PyUnicode_CompareWithASCIIString(node->name, "__kwdefaults__") == 0) {
-        return record_field(r, base, &function->func_kwdefaults, value);
+        return &function->func_kwdefaults;
     }
-    return LOST;
+    return NULL;
 }
 
 static Certainty
@@ -241,9 +241,7 @@ record_step(Recorder *r, Node *node, PyObject *value)
                               && vouch_pointer(r, &((PyCellObject *)base)->ob_ref, value),
                           PLACE);
     case STEP_ATTR:
-        return record_attribute(r, node, base, value);
-    case STEP_DEQUE_ITEM:
-        return LOST;
+        return record_field(r, base, function_field(node, base), value);
     default:
         return record_function(r, node, base, certainty, value);
     }
@@ -331,32 +329,42 @@ record_checks(Recorder *r, int32_t at, Node *node)
     return 1;
 }
 
+/* What a step reads, borrowed; NULL where it cannot be had, or not without running code. */
+static PyObject *
+read_quietly(Recorder *r, Node *node)
+{
+    PyObject *base = node->base < 0 ? NULL : r->seen[node->base_node];
+    if (node->base >= 0 && r->certainty[node->base_node] == LOST) {
+        return NULL;
+    }
+    if (node->step == STEP_ATTR) {
+        PyObject *const *place = function_field(node, base);
+        return place == NULL ? NULL : *place;
+    }
+    if (node->step == STEP_DEQUE_ITEM || node->step == STEP_CALL) {
+        return NULL;
+    }
+    int owned = 0;
+    PyObject *value = take_step(node, base, r->flat, r->nflat, &owned);
+    if (value == NULL) {
+        PyErr_Clear();
+    }
+    return value;
+}
+
 /* Take note of one node, or leave it to be walked. */
 static void
 record_node(Recorder *r, int32_t at)
 {
     Node *node = &r->program->nodes[at];
-    int is_below_lost = node->base >= 0 && r->certainty[node->base_node] == LOST;
-    int owned = 0;
-    r->certainty[at] = LOST;
-    if (!is_below_lost && node->step != STEP_DEQUE_ITEM) {
-        PyObject *base = node->base < 0 ? NULL : r->seen[node->base_node];
-        PyObject *value = take_step(node, base, r->flat, r->nflat, &owned);
-        Py_ssize_t rechecks = r->made->nrechecks;
-        if (value == NULL) {
-            PyErr_Clear();
-            r->failed = 1; /* what was there a moment ago is not */
-            return;
-        }
-        r->seen[at] = value;
+    Py_ssize_t rechecks = r->made->nrechecks;
+    PyObject *value = r->seen[at] = read_quietly(r, node);
+    if (value != NULL) {
         r->certainty[at] = record_step(r, node, value);
-        if (r->certainty[at] != LOST && !record_checks(r, at, node)) {
-            r->certainty[at] = LOST;
-            r->made->nrechecks = rechecks;
-        }
-        if (owned) { /* what is remembered of such is held elsewhere */
-            Py_DECREF(value);
-        }
+    }
+    if (r->certainty[at] != LOST && !record_checks(r, at, node)) {
+        r->certainty[at] = LOST;
+        r->made->nrechecks = rechecks;
     }
     if (r->certainty[at] == LOST) {
         r->made->revisits[r->made->nrevisits++] = at;
