@@ -50,7 +50,7 @@ class EntryCode:
     slots: tuple[Source, ...]
     call: Callable[[Callable[..., Any], types.FunctionType | None], Any] | None = None
     filename: str = field(default="")
-    function: types.FunctionType | None = None
+    function: Any = None  # the Python function, if there is one
 
     def make(self, graph: Callable[..., Any] | None) -> Callable[..., Any]:
         """The entry's function, bound to the compiled graph."""
