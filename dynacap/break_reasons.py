@@ -17,6 +17,7 @@ class BreakReason:
 
 
 _OUTSIDE = "do it before or after the call of the compiled function"
+RUNNING_FRAME = "running-frame"
 _REPORT = "nothing is wrong with the result; please report the program that shows it"
 
 
@@ -121,6 +122,9 @@ _EFFECTS = _reasons(
      "make the function once, outside"),
     ("frame-introspection", "The running frame is looked at.",
      "pass what is needed as an argument"),
+    (RUNNING_FRAME,
+     "The running frame or its callers are looked at: they run on as plain Python.",
+     "pass what is needed as an argument"),
     ("signature", "A function's signature or source is asked for.",
      "work it out once, outside the compiled function"),
     ("traceback", "A traceback is looked into, or its text is made.",
@@ -169,8 +173,6 @@ _LANGUAGE = _reasons(
      "throw into a generator"),
     ("generator-frame", "The frame of a suspended generator is looked at.", _REPORT),
     ("class-creation", "A class is made while the function runs.",
-     "define the class outside the compiled function"),
-    ("class-definition", "A class is defined while the function runs.",
      "define the class outside the compiled function"),
     ("class-body", "The body of a class, or code made by exec, runs.",
      "define the class outside the compiled function"),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from dynacap.break_reasons import RUNNING_FRAME
 from dynacap.errors import GraphBreak, SkipFrame
 from dynacap.executor import Machine, StopHere
 from dynacap.executor.chain import Site, leave, start_function, start_piece
@@ -112,7 +113,8 @@ class Attempts:
         return machine
 
     def _stopped(self, machine: Machine, reason: GraphBreak | None) -> Region:
-        where, values = leave(machine)
+        whole = reason is not None and reason.reason == RUNNING_FRAME
+        where, values = leave(machine, whole)
         check_sites(where)
         return Region(machine, None, reason, where, tuple(values))
 

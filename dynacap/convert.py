@@ -12,6 +12,7 @@ from dynacap import log
 from dynacap.backends import compile_graph, eager, interpreter
 from dynacap.backends.numpy_layer.memory import as_tensor
 from dynacap.backends.registry import Backend
+from dynacap.break_reasons import RUNNING_FRAME
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
 from dynacap.codegen.emit import symbol_text
@@ -158,7 +159,9 @@ def _result(emitter: Emitter, region: Region) -> str:
         return emitter.expr(region.result)
     suspend = emitter.constant(Suspend, "Suspend")
     sites = emitter.constant(region.sites, "SITES")
-    return f"{suspend}({sites}, ({emitter.exprs(list(region.values))}))"
+    values = f"({emitter.exprs(list(region.values))})"
+    stack = region.reason is not None and region.reason.reason == RUNNING_FRAME
+    return f"{suspend}({sites}, {values}{', stack=True' if stack else ''})"
 
 
 def _finish_graph(

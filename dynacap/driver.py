@@ -71,12 +71,15 @@ class Driver:
         rest: Rest = []
         while True:
             while type(suspend) is Suspend:
-                sites, values, plain = suspend.sites, [*suspend.values], suspend.plain
+                sites, values = suspend.sites, [*suspend.values]
+                plain, stack = suspend.plain, suspend.stack
                 # The values die when the frames let go of them, whoever still holds the Suspend.
                 suspend.values, suspend = (), None
+                if stack and not rest:
+                    return self._bare(sites, values)
                 if sites is None:
                     return self._run_function(tuple(values))
-                sites, values = self._advance(sites, values, plain, rest)
+                sites, values = self._advance(sites, values, plain, stack, rest)
                 suspend = self._run_piece(sites, values, rest) if sites else values[0]
             if not rest:
                 return suspend
@@ -106,15 +109,19 @@ class Driver:
                 del raised
 
     def _advance(
-        self, sites: Sites, values: Values, plain: bool, rest: Rest
+        self, sites: Sites, values: Values, plain: bool, stack: bool, rest: Rest
     ) -> tuple[Sites, Values]:
-        """Run the innermost frame on: one instruction of it, or all if ``plain``."""
-        site, waiting = sites[-1], sites[:-1]
-        runner = self._runner(site)
-        own = _taken_off(values, site.count)
+        """Run the innermost frame on: one instruction of it, or all if ``plain``; if ``stack``, all
+        the frames.
+        """
+        waiting = () if stack else sites[:-1]
+        runner = self._runner(sites[-1])
+        own = [] if stack else _taken_off(values, sites[-1].count)
         token = self.hook.enter(self.offer)
         try:
-            if plain:
+            if stack:
+                outcome, result = None, [self._stacked(sites, values)()]
+            elif plain:
                 outcome, result = None, [runner.plain(own, self._handled(waiting, values))]
             else:
                 outcome, result = runner.step(own, self._handled(waiting, values))
@@ -129,6 +136,21 @@ class Driver:
             return self._throw(waiting, values, raised, rest)
         finally:
             del raised  # or it and this frame would hold each other
+
+    def _bare(self, sites: Sites, values: Values) -> Suspend:
+        """Leave it to the hook to run all the frames, with none of ours below them."""
+        run = self._stacked(sites, values)
+        done = functools.partial(self.hook.exit, self.hook.enter(self.offer))
+        return Suspend(None, (run, done))
+
+    def _stacked(self, sites: Sites, values: Values) -> Callable[[], Any]:
+        """What runs all the frames, each called by the one that waits for it."""
+        run: Callable[[], Any] | None = None
+        for site in reversed(sites):
+            own = _taken_off(values, site.count - (run is not None))
+            run = self._runner(site).as_called(own, run)
+        assert run is not None
+        return run
 
     def _throw(
         self, sites: Sites, values: Values, error: BaseException, rest: Rest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
@@ -19,6 +20,7 @@ from dynacap.resume import (
     plain_code,
     step_code,
     throw_code,
+    waiting_code,
 )
 
 Values = list[Any]
@@ -55,6 +57,14 @@ class Runner:
         """Run the frame to its end; gives its result."""
         return self._call(plain_code(self.site.code, self.site.point), own, handled)
 
+    def as_called(self, own: Values, inner: Callable[[], Any] | None) -> Callable[[], Any]:
+        """What runs the frame to its end; ``inner`` is the call that it waits for, if it does."""
+        code = (plain_code if inner is None else waiting_code)(self.site.code, self.site.point)
+        function = self._function(code, own)
+        if inner is not None:
+            own.append(inner)
+        return functools.partial(function, own)  # no frame of ours between two of the user's
+
     def throw(self, own: Values, error: BaseException, handled: Any) -> tuple[Site | None, Values]:
         """Let an exception come out of the call for which the frame waits."""
         step, outcomes = self._step("throw", throw_code)
@@ -82,15 +92,18 @@ class Runner:
         return self.intern(self.site.code, outcome) if isinstance(outcome, Point) else None
 
     def _call(self, code: CodeType, own: Values, handled: Any) -> Any:
+        bound = self._function(code, own)
+        return bound(own) if handled is None else call_handling(handled, bound, own)
+
+    def _function(self, code: CodeType, own: Values) -> FunctionType:
+        """Made code as a function like the frame's, which is taken off its values."""
         function = own.pop(0)
         bound = self._bound.get(code)
         if bound is None or bound.__globals__ is not function.__globals__:
             bound = self._bound[code] = bind(function, code)
         if not self.hook.is_marked(code):
             self.hook.mark_never(code)
-        if handled is None:
-            return bound(own)
-        return call_handling(handled, bound, own)
+        return bound
 
 
 def _place_of_handled(site: Site) -> int | None:

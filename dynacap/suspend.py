@@ -11,18 +11,24 @@ class Suspend:
     """Frames that wait at ``sites`` with the flat vector ``values``.
 
     ``plain`` says that the innermost frame runs as plain Python to its end from there; otherwise
-    one instruction of it does, and what follows is captured.  ``sites`` is None for a function
-    that runs as plain Python from its start.
+    one instruction of it does, and what follows is captured.  ``stack``: all of them run so, each
+    called by the one that waits for it, since someone looks at the stack.  ``sites`` is None for a
+    function that runs as plain Python from its start.
     """
 
-    __slots__ = ("plain", "sites", "values")
+    __slots__ = ("plain", "sites", "stack", "values")
 
     def __init__(
-        self, sites: tuple[Site, ...] | None, values: tuple[Any, ...], plain: bool = False
+        self,
+        sites: tuple[Site, ...] | None,
+        values: tuple[Any, ...],
+        plain: bool = False,
+        stack: bool = False,
     ) -> None:
         self.sites = sites
         self.values = values
         self.plain = plain
+        self.stack = stack
 
 
 def suspend_plain(sites: tuple[Site, ...] | None, *flat: Any) -> Suspend:

@@ -12,15 +12,12 @@ from dynacap.executor.frame import Frame, PreviousException
 from dynacap.executor.inline import guard_code
 from dynacap.executor.machine import Machine
 from dynacap.guards.source import Local
-from dynacap.opcodes.analysis import Kind, live_locals
+from dynacap.opcodes.analysis import LOOKS_AT_LOCALS, Kind, live_locals
 from dynacap.resume import Point
 from dynacap.resume.point import stack_kinds
 from dynacap.values.base import NULL, Const, Lazy, Value
 from dynacap.values.function import FunctionValue
 from dynacap.values.object import CellValue
-
-# Names by which a function can see all its locals, so that none may be dropped as dead.
-_FRAME_READERS = frozenset({"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,26 +105,30 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waitin
     frame.pc = point.index
 
 
-def leave(m: Machine) -> tuple[tuple[Site, ...], list[Value]]:
-    """The sites at which the chain's frames stand now, and the values they need."""
+def leave(m: Machine, whole: bool = False) -> tuple[tuple[Site, ...], list[Value]]:
+    """The sites at which the chain's frames stand now, and the values they need; all that they have
+    if ``whole``, since someone looks at them.
+    """
     sites, values = [], []
     last = len(m.frames) - 1
     for number, frame in enumerate(m.frames):
-        site, own = _site(frame, waiting=number < last)
+        site, own = _site(frame, number < last, whole)
         sites.append(site)
         values += own
     return tuple(sites), values
 
 
-def _site(frame: Frame, waiting: bool) -> tuple[Site, list[Value]]:
+def _site(frame: Frame, waiting: bool, whole: bool) -> tuple[Site, list[Value]]:
     """``waiting``: the frame waits for a call's result, which will lie on its stack."""
-    point, values = frame_state(frame, frame.pc, waiting)
+    point, values = frame_state(frame, frame.pc, waiting, whole)
     return Site(frame.function.code, point), [frame.function, *values]
 
 
-def frame_state(frame: Frame, index: int, waiting: bool) -> tuple[Point, list[Value]]:
+def frame_state(
+    frame: Frame, index: int, waiting: bool, whole: bool = False
+) -> tuple[Point, list[Value]]:
     """The point at which a frame stands before an instruction, and its values there."""
-    bound = _bound(frame, index, waiting)
+    bound = _bound(frame, index, waiting, whole)
     nulls = tuple(p for p, item in enumerate(frame.stack) if item is NULL)
     kinds = stack_kinds(frame.function.code, index)
     excs = tuple(p for p in range(len(frame.stack)) if kinds[p] is Kind.SAVED)
@@ -143,10 +144,10 @@ def frame_state(frame: Frame, index: int, waiting: bool) -> tuple[Point, list[Va
     return point, values
 
 
-def _bound(frame: Frame, index: int, waiting: bool) -> tuple[int, ...]:
+def _bound(frame: Frame, index: int, waiting: bool, whole: bool) -> tuple[int, ...]:
     code = frame.function.code
     held = [local for local, value in enumerate(frame.locals) if value is not None]
-    if not _FRAME_READERS.isdisjoint(code.co_names):
+    if whole or not LOOKS_AT_LOCALS.isdisjoint(code.co_names):
         return tuple(held)
     live = live_locals(code, index)
     handler = frame.code.handlers[index - 1] if waiting else None

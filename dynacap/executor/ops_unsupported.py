@@ -16,7 +16,6 @@ UNSUPPORTED: dict[str, tuple[str, str]] = {
     "LOAD_LOCALS": ("class-body", "names of a class body or of exec'd code"),
     "LOAD_FROM_DICT_OR_GLOBALS": ("class-body", "names of a class body or of exec'd code"),
     "LOAD_FROM_DICT_OR_DEREF": ("class-body", "a closure variable read in a class body"),
-    "LOAD_BUILD_CLASS": ("class-definition", "a class statement"),
     "SETUP_ANNOTATIONS": ("class-body", "annotations of a class body"),
     "PRINT_EXPR": ("interactive", "an interactive statement"),
     "IMPORT_STAR": ("import", "import *"),

@@ -24,6 +24,31 @@ compiled_function_set_suspend_type(PyTypeObject *type)
 
 /* --- running --------------------------------------------------------------------------------- */
 
+/* What `finish` gives back suspended is run here, with no Python frame of ours on the stack: its
+ * `values` are what to call, and what to call after that. */
+static PyObject *
+run_bare(PyObject *suspend)
+{
+    PyObject *run, *done, *result = NULL;
+    PyObject *values = PyObject_GetAttrString(suspend, "values");
+    Py_DECREF(suspend);
+    if (values != NULL && PyArg_ParseTuple(values, "OO", &run, &done)) {
+        Py_INCREF(run);
+        Py_INCREF(done);
+        Py_CLEAR(values);
+        result = PyObject_CallNoArgs(run);
+        Py_DECREF(run);
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        PyObject *answer = PyObject_CallNoArgs(done);
+        Py_DECREF(done);
+        Py_XDECREF(answer);
+        PyErr_Restore(type, value, trace);
+    }
+    Py_XDECREF(values);
+    return result;
+}
+
 /* `result` (owned, taken over; NULL: an error) or, where the table suspended, what `finish`
  * (borrowed; NULL: none) makes of it. */
 static PyObject *
@@ -34,7 +59,7 @@ finished(PyObject *result, PyObject *finish)
     }
     PyObject *final = PyObject_CallOneArg(finish, result);
     Py_DECREF(result);
-    return final;
+    return final != NULL && Py_TYPE(final) == suspend_type ? run_bare(final) : final;
 }
 
 static PyObject *

@@ -96,6 +96,12 @@ class CompiledFunction:
             result = self.table(*flat)
             if finish is not None and type(result) is _suspend_type:
                 result = finish(result)
+                if type(result) is _suspend_type:
+                    run, done = result.values  # type: ignore[attr-defined]
+                    try:
+                        result = run()
+                    finally:
+                        done()
             return result
         finally:
             self._activation.resume(paused)

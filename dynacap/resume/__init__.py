@@ -3,7 +3,7 @@
 from dynacap.resume.builder import Step
 from dynacap.resume.call import bind, make_generator
 from dynacap.resume.generator import generator_code
-from dynacap.resume.plain import plain_code
+from dynacap.resume.plain import plain_code, waiting_code
 from dynacap.resume.point import RETURN, Outcome, Point, Return, enter, entry_index
 from dynacap.resume.step import step_code
 from dynacap.resume.throw import call_handling, throw_code
@@ -23,4 +23,5 @@ __all__ = [
     "plain_code",
     "step_code",
     "throw_code",
+    "waiting_code",
 ]

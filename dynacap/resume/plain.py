@@ -50,6 +50,32 @@ def _build(code: CodeType, point: Point) -> CodeType:
     return with_original(layout, out, prelude, first)
 
 
+def waiting_code(code: CodeType, point: Point) -> CodeType:
+    """Return code for a frame that waits for a call: plain code that begins by making it.
+
+    In the place of the result it takes what to call, with nothing.
+    """
+    return _WAITING.get(code, point)
+
+
+def _build_waiting(code: CodeType, point: Point) -> CodeType:
+    layout = Layout(code, point)
+    instructions = decode(code).instructions
+    call, first = instructions[point.index - 1], instructions[point.index]
+    out = Assembler(list(code.co_consts))
+    layout.arrive(out)
+    offsets = load_stack(layout, checked_kinds(code, point)[:-1], out)
+    out.callee("LOAD_FAST", layout.stack_slots[point.depth - 1])
+    layout.settle(out)
+    layout.mark_frame(out)
+    start = out.here
+    out.op("BUILD_TUPLE", 0)
+    out.op("CALL_FUNCTION_EX", 0)
+    if first.op in version().real_bools:
+        out.op("TO_BOOL")
+    return with_original(layout, out, Prelude(start, offsets, call.index), first, call)
+
+
 def resumes_early(code: CodeType, point: Point) -> bool:
     """Whether RESUME must come before the state is loaded.
 
@@ -139,3 +165,4 @@ def _covered(code: CodeType, prelude: Prelude, end: int, body: int) -> list[Cove
 
 
 _BUILT = PointCache(_build)
+_WAITING = PointCache(_build_waiting)

@@ -5,7 +5,9 @@ Counts of breaks depend on how often a piece is captured, so most say only that 
 
 import contextlib
 import random
+import sys
 import time
+import traceback
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -633,3 +635,46 @@ def test_generator_dropped_while_suspended(x: Tensor) -> Any:
     print("after the first")
     kept = careful()
     return x + one + next(kept)
+
+
+def stack_seen() -> list[str]:
+    return [entry.name for entry in traceback.extract_stack()][-3:]
+
+
+@program((X, []), breaks=None)
+def test_frames_that_are_looked_at(x: Tensor, log: list[Any]) -> Any:
+    """All frames go on as plain Python, each called by the one that waits for it."""
+
+    def inner(y: Tensor) -> Tensor:
+        y = y + 1
+        frame = sys._getframe()
+        assert frame.f_back is not None
+        log.append((frame.f_lineno, sorted(frame.f_locals), frame.f_back.f_lineno))
+        later = 3
+        log.append((frame.f_lineno, sorted(frame.f_locals), sorted(frame.f_back.f_locals), later))
+        return y * 2
+
+    try:
+        raise KeyError
+    except KeyError:
+        x = inner(x + 1) * 3
+        log.append((stack_seen(), sys.exc_info()[0]))
+    return x
+
+
+@program((X, 1), (X, 2), breaks=None)
+def test_variables_that_exec_makes(x: Tensor, n: int) -> Any:
+    x = x + n
+    exec("made = n + 1")
+    seen = sorted(locals())
+    return x, seen, locals()["made"], eval("made * 2")
+
+
+@program((X,), breaks=1)
+def test_class_statement_costs_one_break(x: Tensor) -> Any:
+    y = x + 1
+
+    class Made:
+        kept = y * 2
+
+    return Made.kept + y, Made.__qualname__

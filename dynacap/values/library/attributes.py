@@ -78,7 +78,7 @@ def _delattr(t: Tracer, obj: Value, name: Value, /) -> None:
 @handles(vars)
 def _vars(t: Tracer, obj: Value | None = None, /) -> Value:
     if obj is None:
-        return t.graph_break("frame-introspection", "vars() of the running frame")
+        return t.call(Known(locals), [])
     found = attribute_or_none(t, obj, "__dict__")
     if found is None:
         t.raise_error(TypeError, "vars() argument must have __dict__ attribute")

@@ -11,10 +11,13 @@ import random
 import sys
 import time
 import traceback
+import types
 import warnings
 import weakref
 from typing import Any
 
+from dynacap.opcodes import decode
+from dynacap.opcodes.analysis import LOOKS_AT_LOCALS
 from dynacap.values.base import Value
 from dynacap.values.natives import find_native, native
 from dynacap.values.tracer import Tracer
@@ -23,11 +26,13 @@ from dynacap.values.tracer import Tracer
 _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("print", builtins, "print"),
     ("input-output", builtins, "input open"),
-    ("dynamic-code", builtins, "exec eval compile"),
+    ("dynamic-code", builtins, "compile"),
     ("class-creation", builtins, "__build_class__"),
-    ("frame-introspection", builtins, "locals dir breakpoint"),
-    ("frame-introspection", sys, "_getframe getrefcount gettrace settrace setrecursionlimit"),
-    ("frame-introspection", inspect, "stack currentframe"),
+    ("frame-introspection", builtins, "breakpoint"),
+    ("frame-introspection", sys, "getrefcount gettrace settrace setrecursionlimit"),
+    ("running-frame", sys, "_getframe"),
+    ("running-frame", inspect, "stack currentframe"),
+    ("running-frame", traceback, "format_stack print_stack extract_stack"),
     ("import", builtins, "__import__"),
     ("import", importlib, "import_module reload"),
     (
@@ -44,7 +49,7 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ),
     ("warning", warnings, "warn warn_explicit simplefilter filterwarnings resetwarnings"),
     ("signature", inspect, "getsource getmembers getmodule getfullargspec"),
-    ("traceback", traceback, "format_exc print_exc format_stack print_stack extract_stack"),
+    ("traceback", traceback, "format_exc print_exc"),
     ("garbage-collector", gc, "collect disable enable freeze get_objects get_referrers"),
     ("weak-reference", weakref, "ref proxy finalize WeakValueDictionary WeakSet"),
     ("system", os, "putenv system getcwd listdir remove mkdir makedirs urandom getpid"),
@@ -70,6 +75,30 @@ def _breaker(reason: str, name: str) -> Any:
     return stop
 
 
+def _reader(reason: str, function: Any) -> None:
+    """A function that reads the variables of the running frame.  Before 3.13 what is read is kept
+    with the frame, as is what ``exec`` adds: the next one to read finds it.
+    """
+
+    @native(function)
+    def read(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        detail = f"{function.__name__} is called"
+        own = len(args) <= (function in (exec, eval))
+        again = function is exec or frame_readers(t.running().code) > 1
+        return t.graph_break("running-frame" if own and again else reason, detail)
+
+
+def frame_readers(code: types.CodeType) -> int:
+    """How often code loads something that reads the variables of its frame."""
+    return sum(
+        i.op == "LOAD_GLOBAL" and i.arg in LOOKS_AT_LOCALS for i in decode(code).instructions
+    )
+
+
+for _function in (locals, dir):
+    _reader("frame-introspection", _function)
+for _function in (exec, eval):
+    _reader("dynamic-code", _function)
 for _row in _ROWS:
     _register(*_row)
 native(weakref.ref.__call__)(_breaker("weak-reference", "a weak reference"))
