@@ -75,10 +75,10 @@ class Driver:
                 plain, stack = suspend.plain, suspend.stack
                 # The values die when the frames let go of them, whoever still holds the Suspend.
                 suspend.values, suspend = (), None
-                if stack and not rest:
-                    return self._bare(sites, values)
                 if sites is None:
                     return self._run_function(tuple(values))
+                if stack and not rest:
+                    return self._bare(sites, values)
                 sites, values = self._advance(sites, values, plain, stack, rest)
                 suspend = self._run_piece(sites, values, rest) if sites else values[0]
             if not rest:

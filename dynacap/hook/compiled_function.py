@@ -97,7 +97,7 @@ class CompiledFunction:
             if finish is not None and type(result) is _suspend_type:
                 result = finish(result)
                 if type(result) is _suspend_type:
-                    run, done = result.values  # type: ignore[attr-defined]
+                    run, done = result.values
                     try:
                         result = run()
                     finally:

@@ -95,10 +95,10 @@ def frame_readers(code: types.CodeType) -> int:
     )
 
 
-for _function in (locals, dir):
-    _reader("frame-introspection", _function)
-for _function in (exec, eval):
-    _reader("dynamic-code", _function)
+_reader("frame-introspection", locals)
+_reader("frame-introspection", dir)
+_reader("dynamic-code", exec)
+_reader("dynamic-code", eval)
 for _row in _ROWS:
     _register(*_row)
 native(weakref.ref.__call__)(_breaker("weak-reference", "a weak reference"))
