@@ -168,9 +168,11 @@ def _is_literal(value: Any) -> bool:
 
 
 def _const(e: Emitter, value: Const) -> str:
-    if type(value.value) is range:
-        return e.let("range_", repr(value.value))
-    return e.constant(value.value, type(value.value).__name__.lower())
+    real = value.value
+    parts = (real.start, real.stop, real.step) if isinstance(real, (range, slice)) else ()
+    if parts and all(map(_is_literal, parts)):
+        return e.let(type(real).__name__, repr(real))  # a new one for each call
+    return e.constant(real, type(real).__name__.lower())
 
 
 def _known(e: Emitter, value: Known) -> str:

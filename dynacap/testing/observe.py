@@ -9,6 +9,7 @@ import hashlib
 import io
 import pickle
 import random
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,7 @@ def observe_call(
             result = target(*made.args, **made.kwargs)
         except Exception as error:
             raised = error
+            traceback.clear_frames(error.__traceback__)  # what they hold dies now, not some time
     parts: dict[str, Node] = {}
     taken = Snapshot()
     with deep_recursion():

@@ -100,7 +100,7 @@ class Snapshot:
     def describe(self, value: object, path: str) -> Node:
         """Describe `value`, which stands at `path`."""
         if isinstance(value, ATOMS):
-            return Leaf(value)
+            return Leaf(without_addresses(value) if isinstance(value, str) else value)
         first = self._objects.get(id(value))
         if first is not None and not isinstance(value, (tuple, frozenset, np.generic)):
             return Again(first)

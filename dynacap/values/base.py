@@ -43,6 +43,9 @@ DELETED: Final = Sentinel("DELETED")
 MISSING: Final = Sentinel("MISSING")
 
 
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # flags of a type
+
+
 class Value:
     """One Python object as the executor sees it.
 
