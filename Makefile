@@ -9,7 +9,7 @@ C_CODE := $(wildcard dynacap/hook/*.c dynacap/hook/*.h guards/*.c guards/*.h)
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: help setup demo test quick lint format type rules suite twins pythons wheel bench clean
+.PHONY: help setup demo test quick lint format type rules suite twins pythons fuzz wheel bench clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/:\t/' | expand -t 12
@@ -60,6 +60,10 @@ twins: setup  ## the tests with the Python twins of both
 
 pythons: setup  ## the tests of capture on every other Python that is present
 	$(BIN)/python -m nox
+
+MINUTES ?= 10
+fuzz: setup  ## hunt for programs that differ from eager, for MINUTES=10; DYNACAP_HOOK and _CHECKER as for twins
+	DYNACAP_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -s tests/fuzz tests/effects
 
 wheel: setup  ## wheel and sdist, built and tried in fresh environments
 	bash .ci/try_wheel

@@ -93,7 +93,7 @@ def _implicit_super(m: Machine, f: Frame) -> Value:
     if cls is None or obj is None:
         return m.graph_break("super", "super() without its class or object")
     obj = m.force(obj)
-    return make_super(cls, obj)
+    return make_super(m, cls, obj)
 
 
 @handles("LOAD_SUPER_ATTR")
@@ -102,7 +102,7 @@ def load_super_attr(m: Machine, f: Frame, i: Instruction) -> None:
     fn, cls, obj = f.pop_many(3)
     direct = type(fn) is Known and fn.value is super and not i.arg.explicit
     args = [cls, obj] if i.arg.explicit else []
-    made = make_super(cls, obj) if direct else m.call(fn, args)
+    made = make_super(m, cls, obj) if direct else m.call(fn, args)
     f.push(get_attribute(m, made, i.arg.name))
 
 

@@ -3,18 +3,19 @@
 import ast
 import contextlib
 import re
+import time
 import types
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import grammar
 import torch
-from writer import Program
 
 import dynacap
 from dynacap.testing import Branch, Outcome, Scenario, Tolerance, call, compare, snapshot
+from tests.fuzz import grammar
+from tests.fuzz.writer import Program
 
 HIDDEN = frozenset({"look", "var", "program"})
 
@@ -27,9 +28,7 @@ class World:
         self.program = program
         self.space: dict[str, Any] = {"look": dynacap.disable(self.look), "__name__": "fuzzed"}
         exec(compile(grammar.START + program.text, "<fuzzed>", "exec"), self.space)
-        self.calls = [
-            call(*eval(f"[{args}]", self.space)) for args in program.calls
-        ]
+        self.calls = [call(*eval(f"[{args}]", self.space)) for args in program.calls]
 
     def look(self, value: Any = None) -> Any:
         """What a function outside sees of the world while the program runs."""
@@ -96,8 +95,6 @@ def kind_of(told: str) -> str:
 
 def smallest(program: Program, seconds: float = 120.0) -> Program:
     """A program that still fails and from which nothing more can be taken away."""
-    import time
-
     end = time.monotonic() + seconds
     kind = kind_of(problem(program))
     progress = True

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import grammar
+from tests.fuzz import grammar
 
 Choose = Callable[[int], int]  # a number below the one given
 HOLE = re.compile(r"\{(\w+)\}")
@@ -30,7 +30,8 @@ FIRST = {
 }  # fmt: skip
 ARGUMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x", (
-        "torch.arange(6.0).reshape(2, 3)", "torch.ones(2, 3)", "torch.arange(6.0).reshape(3, 2).t()",
+        "torch.arange(6.0).reshape(2, 3)", "torch.ones(2, 3)",
+        "torch.arange(6.0).reshape(3, 2).t()",
         "torch.arange(6, dtype=torch.float64).reshape(2, 3)", "torch.arange(6).reshape(2, 3)",
         "torch.ones(2, 3, requires_grad=True)", "torch.ones(2, 3, requires_grad=True) * 2",
         "torch.arange(12.0).reshape(2, 6)[:, ::2]", "W", "torch.ones(3, 3)",
@@ -174,7 +175,11 @@ class Writer:
         """A function or generator in the function, and calls of it."""
         name = f"local{self.left + 50}"
         body = self.block(depth, False)
-        uses = [f"note({name}())", f"{name}(i); note({name}({self.expression('any')}))", f"a.append({name})"]
+        uses = [
+            f"note({name}())",
+            f"{name}(i); note({name}({self.expression('any')}))",
+            f"a.append({name})",
+        ]
         if self.choose(4) == 3:
             body += [f"yield {self.expression('any')}", *self.block(depth, False)]
             uses = [f"note(list({name}()))", f"for v in {name}():\n    note(v)", f"it = {name}()"]
@@ -190,7 +195,11 @@ class Writer:
         """A class made while the function runs."""
         name = f"Local{self.left + 50}"
         body = ["level = 1", *self.methods(2)]
-        uses = (f"o = {name}({self.choose(3)})", f"note({name}.level)", f"note(isinstance(o, {name}))")
+        uses = (
+            f"o = {name}({self.choose(3)})",
+            f"note({name}.level)",
+            f"note(isinstance(o, {name}))",
+        )
         return [f"class {name}(C0):", *indent(body), uses[self.choose(3)]]
 
     # -- functions and classes -------------------------------------------------------------------
@@ -228,7 +237,11 @@ class Writer:
         yield from self.function("f2(i, *v, k=1, **d)", {"i", "v", "k", "d"}, "int")
         yield from self.function("tf(x, i=1)", {"x", "i"}, "tensor")
         self.left = 3
-        body = [*self.block(1, False), "for v in range(i):", *indent(["yield v", *self.block(2, True)])]
+        body = [
+            *self.block(1, False),
+            "for v in range(i):",
+            *indent(["yield v", *self.block(2, True)]),
+        ]
         yield from ["def gen(i):", *indent(self.scoped(body, {"i"}))]
         yield "deco = decorate(f0)"
         yield from ["class C0(Base):", "    pass", *indent(self.methods(4))]
@@ -248,7 +261,9 @@ class Writer:
         made: list[str] = []
         for _ in range(calls):
             made.append(self.arguments() if not made or self.choose(2) else made[-1])
-        changes = [self.fill(grammar.STATEMENTS) if n and self.choose(2) else "" for n in range(calls)]
+        changes = [
+            self.fill(grammar.STATEMENTS) if n and self.choose(2) else "" for n in range(calls)
+        ]
         return Program(text, tuple(made), tuple(changes))
 
     def arguments(self) -> str:
@@ -257,7 +272,9 @@ class Writer:
         for _, options in ARGUMENTS:
             at = self.choose(len(options)) if self.choose(3) == 2 else 0
             texts.append(options[at])
-        return ", ".join(f"{n} := {t}" if n in "x" else t for n, t in zip(NAMES, texts, strict=True))
+        return ", ".join(
+            f"{n} := {t}" if n in "x" else t for n, t in zip(NAMES, texts, strict=True)
+        )
 
 
 def indent(lines: list[str]) -> list[str]:
@@ -284,7 +301,9 @@ def assigned(body: str) -> set[str]:
                 names.add(bound)
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
             todo += [*getattr(node, "decorator_list", ())]
-            declared = {n for sub in ast.walk(node) if isinstance(sub, ast.Nonlocal) for n in sub.names}
+            declared = {
+                n for sub in ast.walk(node) if isinstance(sub, ast.Nonlocal) for n in sub.names
+            }
             names |= declared
             continue
         if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):

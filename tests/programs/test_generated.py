@@ -1,4 +1,4 @@
-"""Programs that nobody wrote: hypothesis chooses, and compiled must do what eager does."""
+"""Changes to the world between calls: hypothesis chooses, and compiled must do as eager does."""
 
 import importlib.util
 from pathlib import Path
@@ -25,7 +25,7 @@ def sibling(name: str) -> ModuleType:
     return module
 
 
-generate, worlds = sibling("generate"), sibling("worlds")
+worlds = sibling("worlds")
 
 
 quietly = settings(
@@ -34,24 +34,6 @@ quietly = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
-
-@quietly
-@given(st.data())
-def test_generated_programs(data: st.DataObject) -> None:
-    def choose(below: int) -> int:
-        return data.draw(st.integers(0, below - 1))
-
-    text = generate.Writer(choose).program()
-    note(text)
-    start = torch.arange(6.0).reshape(2, 3)
-
-    def build() -> Scenario:
-        calls = [call(start.clone(), [], {}, n) for n in (0, 3, 0)]
-        return Scenario(generate.load(text), calls)
-
-    with dynacap.config.patch(raise_internal_errors=True):
-        check_scenario(build, tolerance=Tolerance(2.0))
 
 
 @quietly

@@ -316,7 +316,7 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
     return None
 
 
-def make_super(start: Value, obj: Value) -> SuperValue:
+def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     """``super(start, obj)``: ``obj`` is an instance of ``start`` or a subclass of it.
 
     A class may be either: ``super()`` in a metaclass's method has the class as its instance.
@@ -324,6 +324,9 @@ def make_super(start: Value, obj: Value) -> SuperValue:
     cls = start.known()
     if type(obj) is Known and isinstance(obj.value, type) and issubclass(obj.value, cls):
         return SuperValue(start, obj, obj.value)
+    if not issubclass(obj.cls, cls):
+        message = "super(type, obj): obj must be an instance or subtype of type"
+        t.raise_error(TypeError, message)
     return SuperValue(start, obj, obj.cls)
 
 

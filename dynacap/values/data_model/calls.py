@@ -36,7 +36,7 @@ def call_special(t: Tracer, obj: Value, name: str, args: list[Value]) -> Value:
     cls = obj.cls
     raw = t.lookup(cls, name)
     if raw is MISSING:
-        t.raise_error(TypeError, f"{obj.type_name!r} object has no {name}")
+        t.raise_error(TypeError, f"{obj.title!r} object has no {name}")
     if isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType)):
         return call_c_function(t, raw, [obj, *args], {})
     value = t.class_attribute(cls, name)
@@ -54,7 +54,7 @@ def _bind_special(t: Tracer, raw: Any, value: Value, obj: Value, cls: type) -> V
     if isinstance(raw, classmethod):
         return BoundMethod(t.wrap(raw.__func__, None), t.class_value(cls))
     if raw is None:
-        t.raise_error(TypeError, f"{obj.type_name!r} object does not support this operation")
+        t.raise_error(TypeError, f"{obj.title!r} object does not support this operation")
     if t.lookup(type(raw), "__get__") is MISSING:
         return value
     return call_special(t, value, "__get__", [obj, t.class_value(cls)])

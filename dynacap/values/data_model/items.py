@@ -52,7 +52,10 @@ def set_item(t: Tracer, obj: Value, key: Value, value: Value) -> None:
 def delete_item(t: Tracer, obj: Value, key: Value) -> None:
     """``del obj[key]``."""
     if t.lookup(obj.cls, "__delitem__") is MISSING:
-        t.raise_error(TypeError, f"{obj.title!r} object doesn't support item deletion")
+        sequence = any(t.lookup(obj.cls, name) is not MISSING for name in ("__len__", "__dict__"))
+        by_index = sequence and t.lookup(key.cls, "__index__") is not MISSING
+        cannot = "doesn't" if by_index else "does not"  # CPython has two words for it
+        t.raise_error(TypeError, f"{obj.title!r} object {cannot} support item deletion")
     call_special(t, obj, "__delitem__", [key])
 
 

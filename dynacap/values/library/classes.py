@@ -153,7 +153,7 @@ def _type(t: Tracer, obj: Value, /, *rest: Value, **kwargs: Value) -> Value:
 def _super(t: Tracer, start: Value | None = None, obj: Value | None = None, /) -> Value:
     if start is None or obj is None:
         return t.graph_break("super", "super() without both a class and an object")
-    return make_super(start, obj)
+    return make_super(t, start, obj)
 
 
 @handles(callable)
