@@ -123,8 +123,6 @@ def without_ours(error: BaseException) -> BaseException:
     """
     entry: TracebackType | None = error.__traceback__
     while entry is not None and entry.tb_frame.f_code.co_filename.startswith(_OURS):
-        with contextlib.suppress(RuntimeError):  # the frame that asks still runs
-            entry.tb_frame.clear()  # the user's frame leads back to it, and to what it holds
         entry = entry.tb_next
     if entry is not None:
         error.__traceback__ = entry

@@ -37,13 +37,10 @@ class Sentinel:
         return f"<{self.name}>"
 
 
-_HEAP_TYPE = 1 << 9
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 NULL: Final = Sentinel("NULL")
 DELETED: Final = Sentinel("DELETED")
 MISSING: Final = Sentinel("MISSING")
-
-
-_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # flags of a type
 
 
 class Value:
@@ -67,7 +64,8 @@ class Value:
     def title(self) -> str:
         """The type as CPython's errors name it: with its module, if no class statement made it."""
         cls = self.cls
-        made_by_c = not cls.__flags__ & _HEAP_TYPE and cls.__module__ != "builtins"
+        made_by_c = not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE
+        made_by_c = made_by_c and cls.__module__ != "builtins"
         return f"{cls.__module__}.{cls.__name__}" if made_by_c else cls.__name__
 
     def constant(self) -> Any:
