@@ -14,7 +14,7 @@ import torch
 
 import dynacap
 from dynacap.testing import Branch, Outcome, Scenario, Tolerance, call, compare, snapshot
-from tests.fuzz import grammar
+from tests.fuzz import prelude
 from tests.fuzz.writer import Program
 
 HIDDEN = frozenset({"look", "var", "program"})
@@ -27,7 +27,7 @@ class World:
         torch.set_grad_enabled(True)
         self.program = program
         self.space: dict[str, Any] = {"look": dynacap.disable(self.look), "__name__": "fuzzed"}
-        exec(compile(grammar.START + program.text, "<fuzzed>", "exec"), self.space)
+        exec(compile(prelude.START + program.text, "<fuzzed>", "exec"), self.space)
         self.calls = [call(*eval(f"[{args}]", self.space)) for args in program.calls]
 
     def look(self, value: Any = None) -> Any:

@@ -48,7 +48,7 @@ NAMES = [name for name, _ in ARGUMENTS]
 
 @dataclass(frozen=True)
 class Program:
-    """A module's text (behind `grammar.START`), and for each call the arguments and what happens
+    """A module's text (behind `prelude.START`), and for each call the arguments and what happens
     before it.
     """
 
