@@ -1,8 +1,8 @@
 """What the generated programs are made of: texts with holes, by the kind of thing they make.
 
-A hole `{int}` is filled by one of `EXPRESSIONS["int"]`, and so on; `{n}` by a small number. The names
-that programs use are those of `prelude.START`, so that any statement may stand anywhere; what then
-still goes wrong raises, and an exception is as good a result as any.
+A hole `{int}` is filled by one of `EXPRESSIONS["int"]`, and so on; `{n}` by a small number.
+The names that programs use are those of `prelude.START`, so that any statement may stand anywhere.
+What then still goes wrong raises, and an exception is as good a result as any.
 """
 
 EXPRESSIONS: dict[str, tuple[str, ...]] = {
