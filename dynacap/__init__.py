@@ -21,11 +21,14 @@ if TYPE_CHECKING:  # what __getattr__ below loads, for type checkers and editors
         explain,
         forbid_in_graph,
         graph_break,
+        guards as guards,
         is_compiling,
         mark_dynamic,
         mark_static,
         maybe_mark_dynamic,
+        recompiles,
         reset,
+        why,
     )
     from dynacap.backends import list_backends, register_backend
     from dynacap.errors import (
@@ -60,13 +63,16 @@ __all__ = [
     "explain",
     "forbid_in_graph",
     "graph_break",
+    "guards",
     "is_compiling",
     "list_backends",
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",
+    "recompiles",
     "register_backend",
     "reset",
+    "why",
 ]
 
 _HOMES = {"list_backends": "dynacap.backends", "register_backend": "dynacap.backends"}

@@ -10,16 +10,26 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from dynacap import log, marks, polyfills as _polyfills, totals
+from dynacap import guards, log, marks, polyfills as _polyfills, totals
 from dynacap.backends import lookup_backend
 from dynacap.cache import Options, Session
-from dynacap.compiled_module import call_module, compile_module, original, title_of
+from dynacap.compiled_module import call_module, call_of, compile_module, original, title_of
 from dynacap.driver import Driver
 from dynacap.errors import UserError
-from dynacap.hook import choose_hook, make_compiled_function
+from dynacap.hook import bind_arguments, choose_hook, make_compiled_function
 from dynacap.marks import Mark, is_compiling as is_compiling
 from dynacap.place import Place
-from dynacap.reports import Explanation, explain_session
+from dynacap.reports import (
+    Explanation,
+    GuardReport,
+    RecompileReport,
+    Why,
+    explain_session,
+    guards_of,
+    recompiles_of,
+    session_of,
+    why_of,
+)
 from dynacap.user_code import is_users
 from dynacap.values import (
     array_library as _array_library,  # registers the handlers, as the others do
@@ -157,6 +167,43 @@ def explain(model: Any, **compile_options: Any) -> Callable[..., Explanation]:
         return explain_session(target._dynacap_session)
 
     return run
+
+
+def recompiles(compiled: Any) -> RecompileReport:
+    """Why a compiled callable was captured again: for each time the guards that failed, expected
+    and found, the user's lines behind them, how often, and what it cost in seconds."""
+    return recompiles_of(compiled)
+
+
+def why(compiled: Any, /, *args: Any, **kwargs: Any) -> Why:
+    """Which entry a call with these arguments would run, or which guards of which entry it fails.
+
+    Nothing is run or captured.  TypeError, as by the call, for arguments that do not fit.
+    """
+    session_of("why", compiled)
+    function, args = _called(compiled, args)
+    place, target = function._dynacap_place, function.function
+    return why_of(place, (target, *bind_arguments(target, place.code, args, kwargs)))
+
+
+def _called(compiled: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The compiled function behind a compiled callable, and all that it is called with."""
+    if isinstance(compiled, torch.nn.Module):
+        return call_of(compiled), (original(compiled), *args)
+    if isinstance(compiled, types.MethodType):
+        return compiled.__func__, (compiled.__self__, *args)
+    return compiled, args
+
+
+class _GuardsPackage(types.ModuleType):
+    """``dynacap.guards`` is a package, and ``dynacap.guards(compiled)`` asks for guards."""
+
+    def __call__(self, compiled: Any) -> GuardReport:
+        """The guards of each entry of a compiled callable, in the user's words."""
+        return guards_of(compiled)
+
+
+guards.__class__ = _GuardsPackage
 
 
 def reset() -> None:

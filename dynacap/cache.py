@@ -20,6 +20,7 @@ from dynacap.backends.registry import Backend
 from dynacap.errors import GraphBreak
 from dynacap.executor.chain import Site
 from dynacap.fxlite import GraphModule
+from dynacap.guards import Failure
 from dynacap.resume import Point
 
 KEPT_CAPTURES = 64  # for ``explain``; what recompiles all the time must not grow
@@ -40,6 +41,19 @@ class Capture:
     seconds: float
     skipped: str | None = None
     code: str = ""
+
+
+@dataclass(frozen=True)
+class Recompile:
+    """A record of one capture of what had entries, none of which fitted.
+
+    ``failures`` has the first guard that did not hold of each entry, the latest entry first.
+    ``seconds`` is what capture and backend took.
+    """
+
+    place: str
+    failures: tuple[Failure, ...]
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,7 @@ class Session:
     options: Options
     make_place: Callable[[Session, tuple[Site, ...] | None, CodeType], Any]
     captures: deque[Capture] = field(default_factory=lambda: deque(maxlen=KEPT_CAPTURES))
+    recompiles: deque[Recompile] = field(default_factory=lambda: deque(maxlen=KEPT_CAPTURES))
     lock: threading.Lock = field(default_factory=threading.Lock)
     when_cleared: weakref.WeakMethod[Any] | None = None
     _functions: dict[int, Any] = field(default_factory=dict)
@@ -88,6 +103,10 @@ class Session:
         found = self._sites.get(key)
         return found if found is not None else self._sites.setdefault(key, Site(code, point))
 
+    def places(self) -> list[Any]:
+        """All places: functions first, then where frames go on."""
+        return [*self._functions.values(), *self._pieces.values()]
+
     def _add(
         self, places: dict[Any, Any], key: Any, sites: tuple[Site, ...] | None, code: CodeType
     ) -> Any:
@@ -98,13 +117,12 @@ class Session:
 
     def clear(self) -> None:
         """Drop every entry.  Functions keep their places, since callables hold their tables."""
-        for place in list(self._functions.values()):
-            place.clear()
-        for place in list(self._pieces.values()):
+        for place in self.places():
             place.clear()
         self._pieces.clear()
         self._sites.clear()
         self.captures.clear()
+        self.recompiles.clear()
         cleared = self.when_cleared() if self.when_cleared is not None else None
         if cleared is not None:
             cleared()

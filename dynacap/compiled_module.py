@@ -75,13 +75,18 @@ def original(module: Any) -> Any:
     return module if state is None else state.module
 
 
+def call_of(module: Any) -> Any:
+    """The compiled :func:`call_module` of a compiled module."""
+    return getattr(module, _SLOT).call
+
+
 def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
     state = getattr(self, _SLOT)
     return state.call(state.module, *args, **kwargs)
 
 
 def _session(self: Any) -> Any:
-    return getattr(self, _SLOT).call._dynacap_session
+    return call_of(self)._dynacap_session
 
 
 def _copy(self: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 from dynacap import totals
 from dynacap.backends import eager, interpreter
 from dynacap.backends.registry import Backend
-from dynacap.cache import Capture, Session
+from dynacap.cache import Capture, Recompile, Session
 from dynacap.capture import RAISED, Attempts, Region
 from dynacap.codegen.runtime import call_flat
 from dynacap.config import config
@@ -38,17 +38,18 @@ from dynacap.errors import (
     UserFrame,
 )
 from dynacap.executor.chain import Site
-from dynacap.guards import Checker, EntryTable, GuardSet, make_checker, make_table
+from dynacap.guards import Checker, EntryTable, Failure, GuardSet, make_checker, make_table
 from dynacap.guards.source import Local, Source
 from dynacap.hook import choose_hook
-from dynacap.opcodes import decode
-from dynacap.recompiles import (
+from dynacap.misses import (
     Recompiles,
     log_break,
     log_bytecode,
     log_guards,
+    told,
     warn_internal,
 )
+from dynacap.opcodes import decode
 from dynacap.recovery import Recovery
 from dynacap.suspend import Suspend, suspend_plain
 from dynacap.torch_compile import set_eval_frame
@@ -95,6 +96,7 @@ class Place:
         self.graphs = 0  # those of them that were worth it
         self.failures = 0
         self.history = self._new_history()
+        self._failing: tuple[Failure, ...] = ()  # why the entries do not fit that is captured now
         self.recompiles.clear()
 
     @property
@@ -145,6 +147,7 @@ class Place:
         self._explain_recompile(flat)
         started = time.perf_counter()
         log_bytecode(self.name, self.code, 0 if self.sites is None else self.sites[-1].point.index)
+        self.history.idle = not self.graphs
         attempts = Attempts(self.sites, self.code, flat, self.history)
         try:
             region = attempts.capture()
@@ -249,6 +252,9 @@ class Place:
             totals.add_skip(skipped or "")
         else:
             totals.add_capture(count, reason, self.captured > 1, shown)
+        if self._failing:
+            session.recompiles.append(Recompile(self.name, self._failing, seconds))
+            self._failing = ()
         session.captures.append(
             Capture(self.name, graph, count, tuple(guards), reason, seconds, shown, code)
         )
@@ -272,10 +278,10 @@ class Place:
     def _explain_recompile(self, flat: Flat) -> None:
         if not self.table.entries:
             return
-        text = self.recompiles.note(self.table.entries, flat)
+        self._failing = self.recompiles.note(self.table.entries, flat)
         if config.error_on_recompile:
-            raise RecompileError(f"{self.name} is recompiled:\n{text}")
-        self.recompiles.log(self.name, text)
+            raise RecompileError(f"{self.name} is recompiled:\n{told(self._failing)}")
+        self.recompiles.log(self.name, self._failing)
 
 
 def _true_reason(region: Region) -> GraphBreak | None:

@@ -4,7 +4,7 @@ if __name__ != "dynacap.guards":  # a second copy under the folder's own name wo
     raise ImportError("import this package as dynacap.guards, not as guards")
 
 from dynacap.guards.choose import make_checker, make_table
-from dynacap.guards.explain import Failure
+from dynacap.guards.explain import Failure, failures
 from dynacap.guards.guard_set import GuardSet
 from dynacap.guards.kinds import (
     ClassLacks,
@@ -87,6 +87,7 @@ __all__ = [
     "Tensor",
     "TypeIs",
     "TypeOf",
+    "failures",
     "make_checker",
     "make_table",
 ]

@@ -20,6 +20,7 @@ from dynacap.hook.protocol import (
     Never,
 )
 from dynacap.hook.settrace import SettraceHook
+from dynacap.hook.signature import bind_arguments
 
 try:
     from dynacap.hook._chook import CompiledFunction as CCompiledFunction
@@ -38,6 +39,7 @@ __all__ = [
     "FrameCallable",
     "Hook",
     "Never",
+    "bind_arguments",
     "choose_hook",
     "field_of_function",
     "make_compiled_function",

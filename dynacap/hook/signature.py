@@ -133,3 +133,14 @@ def _entries(units: int) -> Iterator[tuple[int, int]]:
     for done in range(0, units, _UNITS_PER_ENTRY):
         length = min(_UNITS_PER_ENTRY, units - done)
         yield 0x80 | (13 << 3) | (length - 1), 0
+
+
+def bind_arguments(
+    function: FunctionType, code: CodeType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The arguments of a call as CPython binds them to ``code``; TypeError if they do not fit."""
+    gather = gatherer(code)
+    gather.__defaults__ = function.__defaults__
+    gather.__kwdefaults__ = function.__kwdefaults__
+    bound: tuple[Any, ...] = gather(*args, **kwargs)
+    return bound

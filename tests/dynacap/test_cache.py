@@ -72,8 +72,9 @@ def test_closures_of_one_function_share_no_limit() -> None:
 
 def test_the_entry_that_ran_last_is_tried_first() -> None:
     compiled = dynacap.compile(scaled)
-    for k in (1, 2, 3, 1):
-        compiled(X, k)
+    with dynacap.config.patch(specialize_int=True):
+        for k in (1, 2, 3, 1):
+            compiled(X, k)
     entries = compiled.table.entries
     assert [entry.hits for entry in entries] == [1, 0, 0]
 
@@ -81,7 +82,7 @@ def test_the_entry_that_ran_last_is_tried_first() -> None:
 def test_recompile_limit_warns_once_and_names_the_guard(caplog: pytest.LogCaptureFixture) -> None:
     backend = Counting()
     compiled = dynacap.compile(scaled, backend=backend)
-    with dynacap.config.patch(recompile_limit=4):
+    with dynacap.config.patch(recompile_limit=4, specialize_int=True):
         for k in range(12):
             assert torch.equal(compiled(X, k), scaled(X, k))
         assert torch.equal(compiled(X, 3), scaled(X, 3))
@@ -120,7 +121,8 @@ def test_error_on_recompile() -> None:
 
 def test_fail_on_recompile_limit() -> None:
     compiled = dynacap.compile(scaled)
-    with dynacap.config.patch(recompile_limit=2, fail_on_recompile_limit_hit=True):
+    limits = {"recompile_limit": 2, "fail_on_recompile_limit_hit": True, "specialize_int": True}
+    with dynacap.config.patch(limits):
         compiled(X, 1)
         compiled(X, 2)
         with pytest.raises(dynacap.FailOnRecompileLimitHit, match="recompile_limit"):

@@ -24,7 +24,7 @@ LAYERS = (
     ("resume",),
     ("executor", "polyfills"),
     ("suspend", "capture", "recovery", "running"),
-    ("convert", "cache", "recompiles"),
+    ("convert", "cache", "misses"),
     ("place", "reports"),
     ("compiled_module", "driver", "user_code"),
     ("api",),

@@ -21,10 +21,12 @@ class History:
     """What the captures of one place have seen.
 
     ``dynamic`` is the argument of ``compile``; ``floats`` says whether the backend takes numbers
-    that are no ints.
+    that are no ints.  While ``idle``, since no capture had a graph, what varies is not worth a
+    symbol.
     """
 
     def __init__(self, dynamic: bool | None = None, floats: bool = True) -> None:
+        self.idle = True
         self._dynamic = dynamic
         self._floats = floats
         self._shapes: dict[Source, tuple[int, ...]] = {}
@@ -54,7 +56,7 @@ class History:
             varied.clear()  # another rank is another program
         elif before is not None and config.automatic_dynamic_shapes:
             varied |= {dim for dim, size in enumerate(shape) if size != before[dim]}
-        return varied
+        return set() if self.idle else varied
 
     def varies(self, source: Source, number: int | float) -> bool:
         """Whether a number from outside is symbolic."""
@@ -71,4 +73,6 @@ class History:
             self._varied_numbers.add(source)
         if not fits:
             return False
-        return source in self._varied_numbers or (self._dynamic is True and type(number) is int)
+        return (source in self._varied_numbers and not self.idle) or (
+            self._dynamic is True and type(number) is int
+        )

@@ -21,7 +21,14 @@ _autograd: Any = torch._C._autograd
 _leave_mode = torch._C._unset_dispatch_mode
 _empty_strided = torch.empty_strided
 _IGNORE_ALL: list[Any] = [("ignore", None, Warning, None, 0)]
-_FAKE_LOG = logging.getLogger("torch._subclasses.fake_tensor")
+_LOGS = [
+    logging.getLogger(name)
+    for name in (
+        "torch._subclasses.fake_tensor",
+        "torch.fx.experimental.symbolic_shapes",
+        "torch.__trace",
+    )
+]
 
 
 class FakeWorld:
@@ -109,16 +116,19 @@ class _Silence:
         with self._lock:
             self._depth += 1
             if self._depth == 1:
-                self._before = warnings.filters, _FAKE_LOG.disabled
+                self._before = warnings.filters, [each.disabled for each in _LOGS]
                 warnings.filters = _IGNORE_ALL
-                _FAKE_LOG.disabled = True
+                for each in _LOGS:
+                    each.disabled = True
 
     def leave(self) -> None:
         """End; the last to do so puts things back."""
         with self._lock:
             self._depth -= 1
             if self._depth == 0:
-                filters, _FAKE_LOG.disabled = self._before
+                filters, disabled = self._before
+                for each, before in zip(_LOGS, disabled, strict=True):
+                    each.disabled = before
                 if warnings.filters is _IGNORE_ALL:  # else someone else put something there
                     warnings.filters = filters
 

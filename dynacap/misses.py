@@ -39,23 +39,24 @@ class Recompiles:
         self._failures.clear()
         self._told = False
 
-    def note(self, entries: Sequence[Entry], flat: tuple[object, ...]) -> str:
-        """Note why no entry fits; as text, a line for each entry."""
-        lines = []
+    def note(self, entries: Sequence[Entry], flat: tuple[object, ...]) -> tuple[Failure, ...]:
+        """Note why no entry fits: the first guard of each that does not hold."""
+        found = []
         for number, entry in enumerate(entries):
             failure = entry.checker.explain(flat)
             if failure is None:
                 continue
-            lines.append(f"  {failure}")
+            found.append(failure)
             if number == 0:  # the latest, with which the call before this one was at home
                 known = self._failures.setdefault(failure.subject, [])
                 known.append(failure)
                 del known[:-_KEPT]
-        return "\n".join(lines)
+        return tuple(found)
 
-    def log(self, place: str, text: str) -> None:
+    def log(self, place: str, failures: Sequence[Failure]) -> None:
         """A record of a recompile."""
         if _recompiles.enabled:
+            text = told(failures)
             _recompiles.emit(f"recompiling {place}:\n{text}", place=place, failures=text)
 
     def warn(
@@ -82,6 +83,11 @@ class Recompiles:
             lines.append(f"    what to do: {_REMEDIES.get(kind, _REMEDY)}")
         lines.append(f"  or raise the limit: dynacap.config.{limit} = ...")
         return "\n".join(lines)
+
+
+def told(failures: Sequence[Failure]) -> str:
+    """Failures as text, a line for each."""
+    return "\n".join(f"  {failure}" for failure in failures)
 
 
 def log_break(reason: DynacapError | None, message: str | None = None) -> None:
