@@ -103,7 +103,7 @@ class Machine(Outside):
         self._touched.clear()
         self.frames.clear()
         self.handled = None
-        self.tensors.inputs.clear()
+        self.tensors.release()
 
     # -- the loops -------------------------------------------------------------------------------
     def run_chain(self) -> Value:

@@ -31,6 +31,10 @@ class TensorFamily(Protocol):
         """Called when the graph is complete, outputs and all."""
         ...
 
+    def release(self) -> None:
+        """Let go of the user's tensors: capture is over."""
+        ...
+
     def owns(self, value: Value) -> bool:
         """Whether the value is a tensor."""
         ...

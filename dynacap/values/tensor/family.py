@@ -117,6 +117,12 @@ class TensorFamily:
         if self._collected:
             gc.enable()
 
+    def release(self) -> None:
+        """Let go of the user's tensors: capture is over."""
+        self.inputs.clear()
+        if self.symbols is not None:
+            self.symbols.release()
+
     def when_capture_ends(self, undo: Callable[[], object]) -> None:
         """Note how to undo a change of torch's state that the traced program made."""
         self._undo.append(undo)

@@ -45,6 +45,7 @@ _INT_OPERATORS: dict[str, Callable[..., Any]] = {
 # Not what a symbolic float would have to round as Python does it: its bounds, its comparisons.
 _FLOAT_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _DIVIDES = frozenset({"/", "//", "%"})
+_CACHED = [method for method in vars(ShapeEnv).values() if hasattr(method, "cache_clear")]
 
 
 class Symbols:
@@ -170,6 +171,11 @@ class Symbols:
             return bool(real(_operand(left), _operand(right)))
         except GuardOnDataDependentSymNode:
             raise NotConstant(left if isinstance(left, SymbolValue) else right) from None
+
+    def release(self) -> None:
+        """Have torch forget the symbols, which it keeps as keys of what it has worked out."""
+        for cached in _CACHED:
+            cached.cache_clear()
 
     # -- guards ----------------------------------------------------------------------------------
     def add_guards(self, guards: GuardSet) -> None:
