@@ -64,6 +64,6 @@ def test_no_public_name_is_hidden_by_a_submodule() -> None:
     submodules = {path.stem for path in (ROOT / "dynacap").iterdir()} | {
         "guards", "fxlite", "backends"
     }  # fmt: skip
-    # config is the instance, bound when dynacap is first imported, on purpose; guards is the package,
-    # which can be called.
+    # config is the instance, bound when dynacap is first imported; guards is the package,
+    # which can be called: both on purpose.
     assert set(dynacap.__all__) & submodules == {"config", "guards"}
