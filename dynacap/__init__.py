@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dynacap.config import config
 
 if TYPE_CHECKING:  # what __getattr__ below loads, for type checkers and editors
+    from dynacap import guards as guards
     from dynacap.api import (
         allow_in_graph,
         assume_constant_result,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:  # what __getattr__ below loads, for type checkers and editors
         explain,
         forbid_in_graph,
         graph_break,
-        guards as guards,
         is_compiling,
         mark_dynamic,
         mark_static,
