@@ -301,7 +301,11 @@ def _draft(attempts: Attempts, region: Region, session: Session) -> Draft:
     except GraphBreak as error:
         if options.fullgraph:
             raise
-        why = error.bare()
+        why, before = error.bare(), error.before
+    if 0 <= before < region.machine.steps:
+        shorter = attempts.earlier(before, why)
+        if shorter is not None:
+            return _draft(attempts, shorter, session)
     good, bad = 0, region.machine.steps
     for _ in range(MAX_HALVINGS):
         middle = (good + bad) // 2

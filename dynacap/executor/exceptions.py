@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynacap.executor.frame import Frame, PreviousException
@@ -13,6 +14,8 @@ from dynacap.values.object import ExceptionValue
 
 if TYPE_CHECKING:
     from dynacap.executor.machine import Machine
+
+_OURS = str(Path(__file__).parents[1])
 
 
 def set_context(m: Machine, exc: Value) -> None:
@@ -70,7 +73,8 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
 
 def _leave_trail(m: Machine, exc: ExceptionValue, frame: Frame) -> None:
     code = frame.function.code
-    exc.trail.append((code.co_filename, frame.line(), code.co_name))
+    if not code.co_filename.startswith(_OURS):
+        exc.trail.append((code.co_filename, frame.line(), code.co_name))
     if exc.real is not None:
         m.touch(exc)
 

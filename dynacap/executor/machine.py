@@ -28,6 +28,7 @@ from dynacap.executor.registry import HANDLERS
 from dynacap.values.base import NotConstant, UserRaise, Value
 from dynacap.values.data_model import find_attribute, get_item, unpack
 from dynacap.values.data_model.calls import call_resolved, resolve_call
+from dynacap.values.data_model.exceptions import makes_more
 from dynacap.values.function import FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native_code
 from dynacap.values.object import ExceptionValue
@@ -232,6 +233,8 @@ class Machine(Outside):
 
     def raise_real(self, error: BaseException) -> NoReturn:
         """Raise in the traced program what folding an operation raised for real."""
+        if makes_more(type(error), len(error.args)):
+            self.graph_break("exception", f"{type(error).__name__} is raised")
         self.throw(ExceptionValue(type(error), [self.wrap(arg, None) for arg in error.args]))
 
     def throw(self, exc: Value) -> NoReturn:

@@ -11,8 +11,8 @@ from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import find_special
 from dynacap.values.data_model.attributes import bind
-from dynacap.values.library.exceptions import expect_nothing_handled
-from dynacap.values.object import ExceptionValue, TracebackValue
+from dynacap.values.library.exceptions import expect_nothing_handled, traceback_of
+from dynacap.values.object import ExceptionValue
 
 
 @handles("RAISE_VARARGS")
@@ -128,4 +128,4 @@ def with_except_start(m: Machine, f: Frame, i: Instruction) -> None:
     exc = f.stack[-1]
     exit_ = f.stack[-4]
     assert isinstance(exc, Value) and isinstance(exit_, Value)
-    f.push(m.call(exit_, [m.class_value(exc.cls), exc, TracebackValue(exc)]))
+    f.push(m.call(exit_, [m.class_value(exc.cls), exc, traceback_of(m, exc)]))

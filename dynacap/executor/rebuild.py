@@ -9,7 +9,7 @@ from dynacap.executor.frame import Frame
 from dynacap.resume import generator_code, make_generator
 from dynacap.values.base import Value
 from dynacap.values.function import GeneratorValue
-from dynacap.values.object import ExceptionValue, TracebackValue
+from dynacap.values.object import TracebackValue
 
 
 @rebuilds(GeneratorValue)
@@ -31,8 +31,7 @@ def rebuild_generator(e: Emitter, value: GeneratorValue) -> str:
 
 @rebuilds(TracebackValue)
 def rebuild_traceback(e: Emitter, value: TracebackValue) -> str:
-    """The traceback that the exception has, or that it had."""
-    exc = value.exc
-    if isinstance(exc, ExceptionValue) and exc.trail != value.trail and exc.real is None:
-        return f"{e.helper(runtime.make_traceback)}(None, {tuple(value.trail)!r})"
-    return f"{e.expr(exc)}.__traceback__"
+    """Nothing is like one that CPython made: what raised the exception runs eagerly."""
+    detail = f"the traceback of {value.exc.describe()} is kept"
+    never: str = e.machine.break_at_raise(value.exc, "traceback", detail)
+    return never

@@ -28,7 +28,16 @@ class ObjectValue(Stored):
 class ExceptionValue(ObjectValue):
     """An exception: its ``args`` and what the raise statement keeps on it."""
 
-    __slots__ = ("args", "cause", "context", "raised", "raised_at", "suppress", "trail")
+    __slots__ = (
+        "args",
+        "cause",
+        "context",
+        "raised",
+        "raised_at",
+        "suppress",
+        "traceback",
+        "trail",
+    )
 
     def __init__(
         self, type_: type, args: list[Value], real: Any = None, source: Source | None = None
@@ -40,6 +49,7 @@ class ExceptionValue(ObjectValue):
         self.suppress = False
         self.raised = False
         self.raised_at = -1  # the steps of the chain before it was first raised
+        self.traceback: TracebackValue | None = None  # what was last handed on for it
         self.trail: list[tuple[str, int, str]] = []  # its traceback, from the innermost frame on
 
     def release(self) -> None:
@@ -137,14 +147,14 @@ def _describe(value: Value) -> str:
 
 
 class TracebackValue(Value):
-    """The traceback that an exception had at a time: only handed on, never looked into."""
+    """The traceback of an exception that was raised inside: handed on, never looked into."""
 
     __slots__ = ("exc", "trail")
 
-    def __init__(self, exc: Value) -> None:
+    def __init__(self, exc: ExceptionValue) -> None:
         self.source = None
         self.exc = exc
-        self.trail = list(exc.trail) if isinstance(exc, ExceptionValue) else []
+        self.trail = list(exc.trail)
 
     @property
     def cls(self) -> type:

@@ -5,6 +5,7 @@ Source: the language reference, "Implementing Descriptors" and "Invoking Descrip
 
 from __future__ import annotations
 
+import builtins
 import enum
 import types
 from collections.abc import Callable
@@ -31,6 +32,7 @@ _C_METHODS = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
 )
+_EXCEPTION_OR_NONE = (BaseException, type(None))
 _C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _GENERIC_GETATTRIBUTE = {
     id(cls.__getattribute__)
@@ -216,11 +218,11 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
         return None if held is DELETED else held  # type: ignore[return-value]
     real = real_of(obj)
     if real is None:
-        return (
-            None
-            if isinstance(obj, ObjectValue)
-            else t.graph_break("unsupported-field", f"{obj.cls.__name__}.{raw.__name__}")
-        )
+        if isinstance(obj, ExceptionValue) and raw.__objclass__ in vars(builtins).values():
+            return Const(None)  # as the fields of built-in exceptions begin
+        if isinstance(obj, ObjectValue):
+            return None
+        t.graph_break("unsupported-field", f"{obj.cls.__name__}.{raw.__name__}")
     return read_real_field(t, raw, obj, real)
 
 
@@ -438,6 +440,9 @@ def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:
 
 def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value) -> bool:
     """Set ``__cause__``, ``__context__`` and their kin; False if the field is another."""
+    if name in ("__cause__", "__context__") and not issubclass(value.cls, _EXCEPTION_OR_NONE):
+        what = f"exception {name.strip('_')}"
+        t.raise_error(TypeError, f"{what} must be None or derive from BaseException")
     if name == "__cause__":
         obj.cause, obj.suppress = value, True
     elif name == "__context__":

@@ -15,6 +15,7 @@ from dynacap.values.base import (
     Value,
 )
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
+from dynacap.values.data_model.exceptions import init_exception, new_exception
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.natives import find_native, find_polyfill, is_pure
 from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue
@@ -237,6 +238,7 @@ def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
             t.raise_error(TypeError, f"{cls.__name__}() takes no arguments")
         return obj
     if isinstance(obj, ExceptionValue) and not isinstance(init, types.FunctionType):
+        init_exception(t, obj, args, kwargs)
         return obj
     if isinstance(init, types.FunctionType):
         result = t.call(t.class_attribute(obj.cls, "__init__"), [obj, *args], kwargs)
@@ -260,7 +262,7 @@ def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
             fn = t.wrap(new, None)
         return t.call(fn, [cls_value, *args], kwargs)
     if issubclass(cls, BaseException):
-        return ExceptionValue(cls, list(args))
+        return new_exception(t, cls, list(args))
     return call_c_function(t, new, [cls_value, *args], kwargs)
 
 

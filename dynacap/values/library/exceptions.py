@@ -13,8 +13,9 @@ from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import find_attribute, get_attribute, set_attribute
+from dynacap.values.data_model.exceptions import init_exception, new_exception
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import NONE, handles, is_none
+from dynacap.values.library.handlers import NONE, handles
 from dynacap.values.library.text import to_repr, to_str
 from dynacap.values.natives import setter
 from dynacap.values.object import ExceptionValue, TracebackValue
@@ -44,15 +45,12 @@ def _own(name: str) -> list[Any]:
 
 @handles(*_own("__new__"))
 def _new(t: Tracer, cls: Known, /, *args: Value, **kwargs: Value) -> Value:
-    return ExceptionValue(cls.value, list(args))
+    return new_exception(t, cls.value, list(args))
 
 
 @handles(*_own("__init__"))
-def _init(t: Tracer, self: Value, /, *args: Value) -> None:
-    exc = _expect(t, self)
-    exc.args = list(args)
-    if exc.real is not None:
-        t.graph_break("exception-write", "the arguments of an exception from outside are set")
+def _init(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> None:
+    init_exception(t, _expect(t, self), list(args), kwargs)
 
 
 @handles(_FIELDS["args"])
@@ -62,7 +60,10 @@ def _args(t: Tracer, self: Value, /) -> Value:
 
 @setter(_FIELDS["args"])
 def _set_args(t: Tracer, self: Value, value: Value) -> None:
-    _init(t, self, *elements(t, value))
+    exc = _expect(t, self)
+    if exc.real is not None:
+        t.graph_break("exception-write", "the arguments of an exception from outside are set")
+    exc.args = elements(t, value)
 
 
 @handles(_FIELDS["__cause__"])
@@ -102,19 +103,33 @@ def _outside_field(t: Tracer, exc: ExceptionValue, name: str) -> Value:
 
 @handles(_FIELDS["__traceback__"])
 def _traceback(t: Tracer, self: Value, /) -> Value:
+    return traceback_of(t, self)
+
+
+def traceback_of(t: Tracer, self: Value) -> Value:
+    """The traceback that an exception has now."""
     exc = _expect(t, self)
-    if exc.trail:
-        t.break_at_raise(exc, "traceback", f"the traceback of {exc.describe()} is asked for")
-    return TracebackValue(exc) if exc.real is not None else NONE
+    if not exc.trail:
+        return _before(t, exc)
+    if exc.traceback is None or exc.traceback.trail != exc.trail:
+        exc.traceback = TracebackValue(exc)
+    return exc.traceback
 
 
 @setter(_FIELDS["__traceback__"])
 def _set_traceback(t: Tracer, self: Value, tb: Value) -> None:
     exc = _expect(t, self)
-    if not (isinstance(tb, TracebackValue) and tb.exc is exc):
-        if exc.real is not None or not is_none(tb):
-            t.graph_break("exception-write", "the traceback of an exception is set")
-    exc.trail = list(tb.trail) if isinstance(tb, TracebackValue) else []
+    if isinstance(tb, TracebackValue) and tb.exc is exc:
+        exc.trail = list(tb.trail)
+    elif tb is _before(t, exc):
+        exc.trail = []
+    else:
+        t.graph_break("exception-write", "the traceback of an exception is set")
+
+
+def _before(t: Tracer, exc: ExceptionValue) -> Value:
+    """The traceback that an exception had before it was raised inside."""
+    return NONE if exc.real is None else _outside_field(t, exc, "__traceback__")
 
 
 @handles(BaseException.with_traceback)
@@ -136,12 +151,14 @@ def _look_into_traceback(t: Tracer, self: Value, /) -> Value:
 @handles(traceback.clear_frames)
 def _clear_frames(t: Tracer, tb: Value) -> None:
     """The frames through which an exception went inside are gone already."""
-    if not isinstance(tb, TracebackValue) or _expect(t, tb.exc).real is not None:
+    if not isinstance(tb, TracebackValue) or tb.exc.real is not None:
         t.graph_break("traceback", "frames are cleared")
 
 
 @handles(BaseException.add_note)
 def _add_note(t: Tracer, self: Value, note: Value, /) -> None:
+    if not issubclass(note.cls, str):
+        t.raise_error(TypeError, f"note must be a str, not {note.cls.__name__!r}")
     notes = find_attribute(t, self, "__notes__")
     if notes is None:
         notes = ListValue([])
@@ -214,7 +231,7 @@ def _exc_info(t: Tracer, /) -> Value:
     if handled is None:
         expect_nothing_handled(t)  # no frame of the region handles one; its caller may
         return TupleValue([NONE, NONE, NONE])
-    return TupleValue([t.class_value(handled.cls), handled, TracebackValue(handled)])
+    return TupleValue([t.class_value(handled.cls), handled, traceback_of(t, handled)])
 
 
 @handles(sys.exception)

@@ -1,0 +1,54 @@
+"""How built-in exceptions are made: their arguments, and the fields that some make of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynacap.values.base import Value
+from dynacap.values.object import ExceptionValue
+
+if TYPE_CHECKING:
+    from dynacap.values.tracer import Tracer
+
+# the named arguments that are kept in fields of the same names
+_NAMED: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (AttributeError, ("name", "obj")),
+    (NameError, ("name",)),
+    (ImportError, ("name", "path")),
+)
+# from how many arguments on a class makes more of them than ``args``
+_MAKES_MORE: tuple[tuple[type, int], ...] = (
+    (OSError, 2),
+    (SyntaxError, 1),
+    (UnicodeDecodeError, 0),
+    (UnicodeEncodeError, 0),
+    (UnicodeTranslateError, 0),
+    (BaseExceptionGroup, 0),
+)
+
+
+def makes_more(cls: type, count: int) -> bool:
+    """Whether a class works something out from so many arguments, in C."""
+    return any(issubclass(cls, kind) and count >= least for kind, least in _MAKES_MORE)
+
+
+def new_exception(t: Tracer, cls: type, args: list[Value]) -> ExceptionValue:
+    """``cls.__new__(cls, *args)`` of a built-in exception, which takes any named arguments."""
+    if makes_more(cls, len(args)):
+        t.graph_break("unsupported-call", f"{cls.__name__} makes fields of its arguments")
+    return ExceptionValue(cls, args)
+
+
+def init_exception(
+    t: Tracer, exc: ExceptionValue, args: list[Value], kwargs: dict[str, Value]
+) -> None:
+    """``__init__`` of a built-in exception."""
+    if exc.real is not None or makes_more(exc.type_, len(args)):
+        t.graph_break("exception-write", f"the arguments of a {exc.type_.__name__} are set")
+    names = next((names for kind, names in _NAMED if issubclass(exc.type_, kind)), ())
+    if not kwargs.keys() <= set(names):
+        t.graph_break("bad-arguments", f"{exc.type_.__name__}() gets {', '.join(kwargs)}")
+    exc.args = args
+    exc.slots |= kwargs
+    if issubclass(exc.type_, ImportError) and len(args) == 1:
+        exc.slots["msg"] = args[0]

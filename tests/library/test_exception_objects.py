@@ -1,0 +1,138 @@
+"""How built-in exceptions are made, what they keep, and their tracebacks where they are kept."""
+
+import contextlib
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dynacap.testing import program
+
+X = torch.arange(6.0).reshape(2, 3)
+FIELDS = (
+    "errno strerror filename name path obj msg lineno start object code value exceptions".split()
+)
+MADE: tuple[Callable[[], Any], ...] = (
+    lambda: OSError(2, "x"),
+    lambda: OSError("x"),
+    lambda: OSError("foo", "bar", "baz"),
+    lambda: AttributeError("a", name="n", obj=3),
+    lambda: ImportError("m", name="q", path="p"),
+    lambda: SyntaxError("x", ("f", 1, 2, "text")),
+    lambda: UnicodeDecodeError("ascii", b"x", 0, 1, "r"),
+    lambda: b"\xff".decode(),
+    lambda: NameError("a", name="b"),
+    lambda: SystemExit(3),
+    lambda: StopIteration(4),
+    lambda: ExceptionGroup("g", [ValueError(1)]),
+    lambda: BaseException(a=1),  # type: ignore[call-arg]
+    lambda: AttributeError(zz=1),  # type: ignore[call-arg]
+    lambda: ValueError(name=2),  # type: ignore[call-arg]
+    lambda: setattr(ValueError(), "__cause__", 1),
+    lambda: setattr(ValueError(), "__context__", 1),
+    lambda: setattr(ValueError(), "__traceback__", 1),
+    lambda: setattr(ValueError(), "args", 1),
+    lambda: ValueError().add_note(3),
+)
+
+
+@program(*((X, make) for make in MADE), breaks=None)
+def test_what_a_built_in_exception_keeps(x: Tensor, make: Callable[[], Any]) -> Any:
+    try:
+        made = make()
+    except Exception as error:
+        made = error
+    fields = [getattr(made, name, "-") for name in FIELDS]
+    return x + 1, type(made), getattr(made, "args", ()), str(made), repr(fields)
+
+
+class Coded(Exception):
+    """Takes a named argument, which its base does not see."""
+
+    def __init__(self, *, code: int) -> None:
+        self.code = code
+        super().__init__("hello")
+
+
+@program((X,))
+def test_an_exception_with_an_init_of_its_own(x: Tensor) -> Any:
+    made = Coded(code=4)
+    return x + 1, made.code, made.args, str(made)
+
+
+def entries(tb: types.TracebackType | None) -> list[tuple[str, int]]:
+    """Function and line of each entry, as a reporter would show them."""
+    return [(frame.name, frame.lineno or 0) for frame in traceback.extract_tb(tb)]
+
+
+def inner(error: BaseException) -> None:
+    raise error
+
+
+class Keeps:
+    """A context manager that keeps the traceback."""
+
+    def __enter__(self) -> "Keeps":
+        return self
+
+    def __exit__(self, kind: Any, value: Any, tb: Any) -> bool:
+        self.tb = tb
+        return True
+
+
+@program((X,), breaks=None)
+def test_tracebacks_that_are_kept(x: Tensor) -> Any:
+    out: list[Any] = []
+    try:
+        inner(KeyError(1))
+    except KeyError as error:
+        tb: Any = sys.exc_info()[2]
+        out.append((tb is error.__traceback__, entries(tb)))
+    made = ValueError("z")
+    try:
+        inner(made)
+    except ValueError as error:
+        tb = error.__traceback__
+        print("a break")
+    out.append((tb is made.__traceback__, tb.tb_next.tb_lineno, made.__traceback__ == tb))
+    keeps = Keeps()
+    with keeps:
+        inner(KeyError(3))
+    out.append(entries(keeps.tb))
+    return x + 1, out
+
+
+@program((X, ValueError("made outside")), breaks=None)
+def test_the_traceback_of_an_exception_from_outside(x: Tensor, made: Any) -> Any:
+    try:
+        raise made
+    except ValueError as error:
+        tb: Any = error.__traceback__
+        same = made.__traceback__ is tb
+    again = made.with_traceback(tb)
+    return x + 1, same, again.__traceback__ == tb, tb.tb_lineno
+
+
+@contextlib.contextmanager
+def notes(log: list[str]) -> Iterator[None]:
+    """A manager that the exception passes, and which puts its traceback back."""
+    try:
+        yield
+    finally:
+        log.append("done")
+
+
+@program((X, []), breaks=None)
+def test_an_exception_that_passed_a_generator(x: Tensor, log: list[str]) -> Any:
+    found: Any = None
+    try:
+        with notes(log):
+            inner(KeyError(3))
+    except KeyError as error:
+        found = error
+    print("a break")
+    return x + 1, repr(found), entries(found.__traceback__)
