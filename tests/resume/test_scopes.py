@@ -100,6 +100,63 @@ def program_comprehension_closure(n=2):
     return rows, [make() for make in makers], {k: (lambda: k)() for k in range(2)}
 
 
+def program_comprehension_in_the_place_of_a_cell(k=10):
+    n = 3
+    read = lambda: (k, n)
+    first = [k for k in range(3) if k]
+    second = [[(lambda: (k, n))() for k in range(2)] for n in range(2)]
+    try:
+        [k // n for n in (1, 0)]
+    except ZeroDivisionError as error:
+        text = str(error)
+    return first, second, read(), text, [k for _ in first]
+
+
+def program_names_that_only_comprehensions_bind():
+    found = [late for late in range(2)]
+    try:
+        late
+    except NameError as error:
+        return found, str(error), sorted(locals())
+    late = 1
+    return late
+
+
+def program_keywords_twice():
+    def take(**keywords):
+        return keywords
+
+    try:
+        take(**{"a": 1}, **{"a": 2})
+    except TypeError as error:
+        return take(**{"a": 1}, b=2, **{"c": 3}), str(error)
+
+
+def program_truth_of_comparisons():
+    class Wrapped:
+        def __init__(self, value):
+            self.value = value
+
+        def __lt__(self, other):
+            print("lt")
+            return [self] if self.value < other.value else ()
+
+    one, two = Wrapped(1), Wrapped(2)
+    found = []
+    if one < two:
+        found.append("less")
+    while two < one:
+        found.append("never")
+    return found, not one < two, bool(one < two and two < one), (one < two or 0) != 0
+
+
+def program_slices():
+    items = list(range(6))
+    items[1:3] = "ab"
+    head, tail = items[:2], items[2:]
+    return head, tail, items[1:][:1]
+
+
 def program_function_parts():
     @inner
     def made(a: int, b: "str" = "x", *, c=[1], d: list[int] = [2]) -> None:
