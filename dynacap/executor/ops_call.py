@@ -49,8 +49,9 @@ def _callee(f: Frame) -> list[Value]:
 def call_function_ex(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop keyword mapping (if any), positional iterable, callable, NULL; push the result."""
     kwargs: Kwargs = {}
-    if i.arg:
-        for key, value in m.mapping_items(f.pop(), "call"):
+    mapping = f.stack.pop() if i.arg else NULL
+    if isinstance(mapping, Value):
+        for key, value in m.mapping_items(mapping, "call"):
             name = key.constant()
             if type(name) is not str:
                 m.raise_error(TypeError, "keywords must be strings")

@@ -99,6 +99,12 @@ def _matches(m: Machine, exc: Value, wanted: Value) -> bool:
     return cls in exc.cls.__mro__
 
 
+@handles("LOAD_SPECIAL")
+def load_special(m: Machine, f: Frame, i: Instruction) -> None:
+    """Replace the top by the method that its class has for it."""
+    f.push(_bound(m, f.pop(), i.arg))
+
+
 @handles("BEFORE_WITH")
 def before_with(m: Machine, f: Frame, i: Instruction) -> None:
     """Replace a context manager by its bound ``__exit__`` and the result of ``__enter__``."""
@@ -124,8 +130,8 @@ def _bound(m: Machine, manager: Value, name: str) -> Value:
 
 @handles("WITH_EXCEPT_START")
 def with_except_start(m: Machine, f: Frame, i: Instruction) -> None:
-    """Call ``__exit__`` (four deep) with the exception on top; push its result."""
+    """Call ``__exit__`` (so many deep) with the exception on top; push its result."""
     exc = f.stack[-1]
-    exit_ = f.stack[-4]
+    exit_ = f.stack[-i.arg]
     assert isinstance(exc, Value) and isinstance(exit_, Value)
     f.push(m.call(exit_, [m.class_value(exc.cls), exc, traceback_of(m, exc)]))

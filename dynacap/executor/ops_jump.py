@@ -82,12 +82,13 @@ def get_iter(m: Machine, f: Frame, i: Instruction) -> None:
 
 @handles("FOR_ITER")
 def for_iter(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push the iterator's next element, or pop it and jump past the loop."""
+    """Push the iterator's next element, or jump past the loop, most often without the iterator."""
     iterator = f.stack[-1]
     assert isinstance(iterator, Value)
     found = advance(m, iterator)
     if found is None:
-        f.stack.pop()
+        if not i.arg:
+            f.stack.pop()
         _jump(f, i)
     else:
         f.stack.append(found)

@@ -191,10 +191,10 @@ def delete_deref(m: Machine, f: Frame, i: Instruction) -> None:
     m.set_cell(cell, DELETED)
 
 
-@handles("LOAD_ASSERTION_ERROR")
-def load_assertion_error(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push AssertionError."""
-    f.stack.append(Known(AssertionError))
+@handles("LOAD_COMMON_CONSTANT")
+def load_common_constant(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push a class or function that is built in."""
+    f.stack.append(m.wrap(i.arg, None))
 
 
 @handles("IMPORT_NAME")

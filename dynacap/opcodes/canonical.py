@@ -114,7 +114,8 @@ CONSTANTS = {
     "LOAD_FROM_DICT_OR_DEREF": Op("namespace → a name of it, or a cell's content", 1, 1),
     "LOAD_ATTR": Op("replace the top by its attribute", 1, 1),
     "LOAD_BUILD_CLASS": Op("push __build_class__", 0, 1),
-    "LOAD_ASSERTION_ERROR": Op("push AssertionError", 0, 1),
+    "LOAD_COMMON_CONSTANT": Op("push a class or function that is built in", 0, 1, raises=False),
+    "LOAD_SPECIAL": Op("replace the top by the method that its class has for it", 1, 1),
     "PUSH_NULL": Op("push a NULL", 0, 1, raises=False),
 }
 
@@ -175,6 +176,10 @@ BUILDS = {
         "iterable → items before, list, items after", 1, lambda arg: arg.before + arg.after + 1
     ),
     "FORMAT_VALUE": Op("value (, spec) → text", lambda arg: 1 + arg.has_spec, 1),
+    "BUILD_INTERPOLATION": Op(
+        "value, its text (, spec) → interpolation", lambda arg: 2 + arg.has_spec, 1
+    ),
+    "BUILD_TEMPLATE": Op("strings, interpolations → template", 2, 1),
     "CONVERT_VALUE": Op("value → its str, repr or ascii", 1, 1),
     "MAKE_FUNCTION": Op("parts by flag, code → function", lambda arg: 1 + _flags(arg or 0), 1),
     "SET_FUNCTION_ATTRIBUTE": Op("part, function → function that has it", 2, 1),
@@ -203,7 +208,12 @@ JUMPS = {
     "JUMP_IF_TRUE_OR_POP": Op("if true, jump and keep it, else pop", 1, 0, jump_pushes=1),
     "JUMP_IF_FALSE_OR_POP": Op("if false, jump and keep it, else pop", 1, 0, jump_pushes=1),
     "GET_ITER": Op("iterable → iterator", 1, 1),
-    "FOR_ITER": Op("push the next item; at the end pop the iterator, jump", 1, 2, jump_pushes=0),
+    "FOR_ITER": Op(
+        "push the next item; at the end jump, pop the iterator unless asked to keep it",
+        1,
+        2,
+        jump_pushes=int,
+    ),
     "RETURN_VALUE": Op("return the top", 1, falls=False),
     "RESUME": Op("nothing: marks where execution starts or goes on"),
     "MAKE_CELL": Op("make the cell, around the argument if it is one"),
@@ -222,7 +232,7 @@ EXCEPTIONS = {
     "CHECK_EG_MATCH": Op("group, type → rest, match", 2, 2),
     "PREP_RERAISE_STAR": Op("original, list of raised → what to raise or None", 2, 1),
     "BEFORE_WITH": Op("manager → its __exit__, result of __enter__", 1, 2),
-    "WITH_EXCEPT_START": Op("push the result of __exit__(exception)", 0, 1, peeks=4),
+    "WITH_EXCEPT_START": Op("push the result of the __exit__ n deep", 0, 1, peeks=_same),
 }  # fmt: skip
 
 MATCHES = {

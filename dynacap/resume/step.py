@@ -1,7 +1,8 @@
 """Code that runs exactly one instruction of a frame and returns the state after it."""
 
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, MethodType
+from typing import Any
 
 from dynacap.errors import ResumeError
 from dynacap.opcodes import decode
@@ -73,6 +74,23 @@ def _value_only(step: StepBuilder) -> None:
     step.handle(end)
 
 
+def _special_method(step: StepBuilder) -> None:
+    """Run LOAD_SPECIAL; what it leaves becomes a bound method, where the outcome has a NULL too."""
+    step.prepare()
+    step.out.raw(step.layout.original(step.instruction.offset, step.instruction.end))
+    end = step.out.here
+    step.out.constant(_bound_method)
+    step.out.op("SWAP", 3)
+    step.out.op("CALL", 1)
+    step.leave(step.out, step.pieces[-1].index + 1, step.kinds_after())
+    step.handle(end)
+
+
+def _bound_method(*found: Any) -> Any:
+    """Return the method, of which a NULL or its self was under the function: so calls take it."""
+    return MethodType(found[1], found[0]) if len(found) > 1 else found[0]
+
+
 def _branch(step: StepBuilder) -> None:
     """Run a conditional jump: one outcome each way."""
     assert step.instruction.target is not None
@@ -102,6 +120,7 @@ _WRITERS: dict[str, Callable[[StepBuilder], None]] = {
     "LOAD_GLOBAL": _value_only,
     "LOAD_ATTR": _value_only,
     "LOAD_SUPER_ATTR": _value_only,
+    "LOAD_SPECIAL": _special_method,
     "RERAISE": _reraise,
     **dict.fromkeys(
         (

@@ -169,6 +169,9 @@ SPECIAL: dict[str, Rule] = {
     "IS_OP": flag("IS_OP"),
     "CONTAINS_OP": flag("CONTAINS_OP"),
     "CALL_FUNCTION_EX": flag("CALL_FUNCTION_EX"),
+    "FOR_ITER": pieces(("FOR_ITER", False)),
+    "WITH_EXCEPT_START": pieces(("WITH_EXCEPT_START", 4)),
+    "LOAD_ASSERTION_ERROR": pieces(("LOAD_COMMON_CONSTANT", AssertionError)),
 }
 
 
@@ -184,6 +187,7 @@ def describe(
     cell_operands: Iterable[str] = (),
     two_locals: Iterable[str] = (),
     forward: Mapping[str, str] | None = None,
+    no_jumps: Iterable[str] = (),
     loop_end: tuple[str, ...] = (),
     null_first: bool = True,
     real_bools: Iterable[str] = (),
@@ -199,7 +203,7 @@ def describe(
         skipped=_codes(facts, ("CACHE", *skipped)),
         prefixes=_codes(facts, ("EXTENDED_ARG", *prefixes)),
         backward=_codes(facts, (name for name in opmap if "BACKWARD" in name)),
-        jumps=facts.hasjrel,
+        jumps=facts.hasjrel - _codes(facts, no_jumps),
         extended_arg=opmap["EXTENDED_ARG"],
         caches=facts.caches,
         opcodes=opmap,
