@@ -8,7 +8,7 @@ from dynacap.errors import InternalError, UnsupportedPython
 from dynacap.opcodes import Code, decode
 from dynacap.opcodes.analysis import Kind, leaders, live_locals, loop_headers, stacks
 from dynacap.opcodes.verify import verify
-from dynacap.opcodes.versions import version
+from dynacap.opcodes.versions import module, version
 
 
 def compiled(source: str) -> CodeType:
@@ -111,4 +111,4 @@ def test_too_small_a_stack_is_told() -> None:
 
 def test_unknown_python_is_refused() -> None:
     with pytest.raises(UnsupportedPython, match=r"Python 2\.7"):
-        version(2, 7)
+        module(2, 7)

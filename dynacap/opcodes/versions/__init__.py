@@ -3,6 +3,7 @@
 import importlib
 import sys
 from functools import cache
+from typing import Any
 
 from dynacap.errors import UnsupportedPython
 from dynacap.opcodes.versions.facts import running
@@ -19,15 +20,19 @@ def is_known() -> bool:
 
 
 @cache
-def version(major: int = sys.version_info[0], minor: int = sys.version_info[1]) -> Version:
-    """Return the description of one Python's bytecode, by default that of the running one."""
+def version() -> Version:
+    """Return the description of the running Python's bytecode."""
+    description: Version = module(*sys.version_info[:2]).describe(running())
+    return description
+
+
+def module(major: int, minor: int) -> Any:
+    """Return the module that describes one Python's bytecode."""
     name = f"py{major}{minor}"
     try:
-        module = importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"{__name__}.{name}")
     except ModuleNotFoundError as error:
         raise UnsupportedPython(
             f"dynacap does not know the bytecode of Python {major}.{minor}"
             f" (no opcodes/versions/{name}.py); functions run as they are"
         ) from error
-    description: Version = module.describe(running())
-    return description

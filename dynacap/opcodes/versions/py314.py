@@ -63,7 +63,7 @@ def describe(facts: Facts) -> Version:
         value_only=rules.without_null("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"),
         skipped=("NOP", "NOT_TAKEN"),
         cell_operands=(*rules.LOCALS, "LOAD_FAST_BORROW", "LOAD_DEREF"),
-        two_locals=tuple(name for name in {**py313.NEW, **SPECIAL} if name.count("_FAST_") == 2),
+        two_locals=tuple(name for name in {**py313.NEW, **SPECIAL} if name.count("_FAST") == 2),
         no_jumps=("END_ASYNC_FOR",),
         loop_end=("END_FOR",),
         null_first=False,
