@@ -26,6 +26,7 @@ from dynacap.values.library import (
     sequences,
     sets,
     signatures,
+    templates,
     text,
     tuples,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "sequences",
     "sets",
     "signatures",
+    "templates",
     "text",
     "tuples",
 ]
