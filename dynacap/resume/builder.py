@@ -69,7 +69,7 @@ class StepBuilder:
     def push_stack(self) -> None:
         """Write what pushes the stack, with a NULL only where the instruction takes it.
 
-        What it merely looks past is pushed as a filler.
+        What it merely looks past is pushed as a filler; only WITH_EXCEPT_START calls what it looks at.
         """
         seen = self.point.depth - reach(self.pieces, window)
         taken = self.point.depth - reach(self.pieces, pops)
@@ -83,7 +83,10 @@ class StepBuilder:
                 self.out.op("PUSH_NULL")
             elif place >= seen:
                 self.fillers.append(place)
-                self.out.constant(None)
+                if self.instruction.op == "WITH_EXCEPT_START":
+                    self.out.op("PUSH_NULL")
+                else:
+                    self.out.constant(None)
 
     def drop_fillers(self) -> None:
         """Write what takes the fillers away, after the instruction has run."""

@@ -121,4 +121,4 @@ def test_in_pieces(name, pieces, capsys, monkeypatch):
         found = WORKLOADS[name](copy)
     assert repr(found) == repr(expected)
     assert capsys.readouterr() == printed
-    assert pieces.steps > 150
+    assert pieces.steps > 100
