@@ -66,6 +66,12 @@ class Assembler:
         for op in [("PUSH_NULL", 0), (name, arg)][:: 1 if self._version.null_first else -1]:
             self.op(*op)
 
+    def call_spread(self) -> None:
+        """Write the call with a tuple of arguments."""
+        if self._version.spread_with_keywords:
+            self.op("PUSH_NULL")
+        self.op("CALL_FUNCTION_EX")
+
     def raw(self, code: bytes | bytearray) -> None:
         """Write instructions that are bytes already."""
         self.written += code

@@ -38,7 +38,7 @@ def _build(code: CodeType, point: Point) -> Step:
     throw.layout.mark_frame(out)
     throw.start = out.here
     out.op("BUILD_TUPLE", 1)
-    out.op("CALL_FUNCTION_EX", 0)
+    out.call_spread()
     throw.handle(out.here)
     return throw.built()
 
@@ -79,7 +79,7 @@ def _handling() -> FunctionType:
     start = out.here
     out.callee("LOAD_FAST", 1)
     out.op("LOAD_FAST", 2)
-    out.op("CALL_FUNCTION_EX", 0)
+    out.call_spread()
     end = out.here
     for last in (("RETURN_VALUE", 0), ("RERAISE", 0)):
         out.op("SWAP", 2)

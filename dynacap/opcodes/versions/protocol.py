@@ -57,7 +57,8 @@ class Version:
     canonical jumps when they go forward; `slot_operands` are the opcodes whose operand may be the
     slot of a cell, `slot_pairs` those where it may be two, of four bits each; `value_only` writes a
     load that pushes a NULL or method beside its value, given its operand, as one that pushes the
-    value alone; `null_first`: a call wants its NULL under the callable; `real_bools` are the
+    value alone; `null_first`: a call wants its NULL under the callable;
+    `spread_with_keywords`: a call with a tuple always wants keywords or NULL over it; `real_bools` are the
     canonical instructions that want TO_BOOL before them.
     """
 
@@ -75,6 +76,7 @@ class Version:
     value_only: Mapping[str, Callable[[int], tuple[str, int]]]
     loop_end: tuple[str, ...]
     null_first: bool
+    spread_with_keywords: bool
     real_bools: frozenset[str]
 
 

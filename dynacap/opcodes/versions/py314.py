@@ -67,5 +67,6 @@ def describe(facts: Facts) -> Version:
         no_jumps=("END_ASYNC_FOR",),
         loop_end=("END_FOR",),
         null_first=False,
+        spread_with_keywords=True,
         real_bools=py313.REAL_BOOLS,
     )

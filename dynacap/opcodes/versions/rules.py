@@ -190,6 +190,7 @@ def describe(
     no_jumps: Iterable[str] = (),
     loop_end: tuple[str, ...] = (),
     null_first: bool = True,
+    spread_with_keywords: bool = False,
     real_bools: Iterable[str] = (),
 ) -> Version:
     """Put a description together from what the version says and what can be read off."""
@@ -213,6 +214,7 @@ def describe(
         value_only=value_only,
         loop_end=loop_end,
         null_first=null_first,
+        spread_with_keywords=spread_with_keywords,
         real_bools=frozenset(real_bools),
     )
 
