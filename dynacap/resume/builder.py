@@ -88,15 +88,15 @@ class StepBuilder:
                 else:
                     self.out.constant(None)
 
-    def drop_fillers(self) -> None:
-        """Write what takes the fillers away, after the instruction has run."""
+    def drop_fillers(self, depth: int) -> None:
+        """Write what takes the fillers away that lie on a stack of this depth, under its top."""
         for place in self.fillers:
-            above = len(self.kinds_after()) - 1 - place
-            if above:
+            above = depth - 1 - place
+            if above > 0:
                 self.out.op("SWAP", above + 1)
-            self.out.op("POP_TOP")
-            for depth in range(2, above + 1):
-                self.out.op("SWAP", depth)
+                self.out.op("POP_TOP")
+            for each in range(2, above + 1):
+                self.out.op("SWAP", each)
 
     def kinds_after(self) -> Stack:
         """Return what lies on the stack after the instruction, where it does not jump."""
@@ -160,9 +160,11 @@ class StepBuilder:
         if handler is None or not covers(self.code, self.instruction.index):
             return
         slots = self.layout.stack_slots
-        depth = len(self.point.bound) + sum(place in slots for place in range(handler.depth))
+        kept = range(handler.depth)
+        depth = len(self.point.bound) + sum(p in slots or p in self.fillers for p in kept)
         hidden = place_to_hide(self) is not None
         self.rows.append(Covered(self.start, end, self.out.here, depth + hidden, False))
+        self.drop_fillers(handler.depth + 1)
         if handler.lasti and not hidden:
             _push_offset(self, handler)
         kinds = at_handler(handler, self.kinds)

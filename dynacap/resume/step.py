@@ -55,7 +55,7 @@ def _native(step: StepBuilder) -> None:
         step.out.op("TO_BOOL")
     step.out.raw(step.layout.original(step.instruction.offset, step.instruction.end))
     end = step.out.here
-    step.drop_fillers()
+    step.drop_fillers(len(step.kinds_after()))
     if falls(step.instruction):
         step.leave(step.out, step.pieces[-1].index + 1, step.kinds_after())
     step.handle(end)
