@@ -389,12 +389,24 @@ def _function(e: Emitter, value: FunctionValue) -> str:
     e.built(value, name)
     for field, held in value.fields.items():
         e.line(f"{name}.__{field}__ = {e.expr(held)}")
-    if value.annotations is not None:
-        e.line(f"{name}.__annotations__ = {_annotations(e, value.annotations)}")
+    _give_annotations(e, value, name)
     if value.attrs is not None and value.attrs.fresh:
         for key, item in value.attrs.items(e.machine):
             e.line(f"{name}.__dict__[{e.expr(key)}] = {e.expr(item)}")
     return name
+
+
+def _give_annotations(e: Emitter, value: FunctionValue, name: str) -> None:
+    """Each of the two ways to say what they are forgets the other."""
+    if value.annotate is not None:
+        e.line(f"{name}.__annotate__ = {e.expr(value.annotate)}")
+    if value.annotations is not None and value.annotate is None:
+        e.line(f"{name}.__annotations__ = {_annotations(e, value.annotations)}")
+    elif isinstance(value.annotations, DictValue):
+        items = value.annotations.items(e.machine)
+        pairs = ", ".join(f"{e.expr(key)}: {e.expr(item)}" for key, item in items)
+        helper = e.helper(runtime.asked_annotations)
+        e.built(value.annotations, e.let("annotations", f"{helper}({name}, {{{pairs}}})"))
 
 
 def _annotations(e: Emitter, value: Value) -> str:

@@ -25,8 +25,8 @@ from dynacap.executor.inline import Kwargs, guard_code, make_frame
 from dynacap.executor.library_calls import library_call
 from dynacap.executor.outside import Outside
 from dynacap.executor.registry import HANDLERS
-from dynacap.values.base import NotConstant, UserRaise, Value
-from dynacap.values.data_model import find_attribute, get_item, unpack
+from dynacap.values.base import Const, NotConstant, UserRaise, Value
+from dynacap.values.data_model import find_attribute, get_attribute, get_item, unpack
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.data_model.exceptions import makes_more
 from dynacap.values.function import FunctionValue, GeneratorValue
@@ -235,7 +235,10 @@ class Machine(Outside):
         """Raise in the traced program what folding an operation raised for real."""
         if makes_more(type(error), len(error.args)):
             self.graph_break("exception", f"{type(error).__name__} is raised")
-        self.throw(ExceptionValue(type(error), [self.wrap(arg, None) for arg in error.args]))
+        made = ExceptionValue(type(error), [self.wrap(arg, None) for arg in error.args])
+        for note in getattr(error, "__notes__", ()):
+            self.call(get_attribute(self, made, "add_note"), [Const(note)])
+        self.throw(made)
 
     def throw(self, exc: Value) -> NoReturn:
         """Raise a symbolic exception, with its context."""

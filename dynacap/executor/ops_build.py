@@ -32,7 +32,7 @@ def build_set(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop n, push a set."""
     made = SetValue({})
     for item in f.pop_many(i.arg):
-        made.add(m.key_of(item), item)
+        made.add(m.key_of(item, set), item)
     f.stack.append(made)
 
 
@@ -114,7 +114,7 @@ def set_add(m: Machine, f: Frame, i: Instruction) -> None:
     item = f.pop()
     made = _peek(f, i.arg)
     assert isinstance(made, SetValue)
-    made.add(m.key_of(item), item)
+    made.add(m.key_of(item, set), item)
     m.touch(made)
 
 

@@ -36,14 +36,17 @@ from dynacap.values.base import (
     Lazy,
     Sentinel,
     UnreadConst,
+    UserRaise,
     Value,
     constant_or,
+    is_const,
 )
 from dynacap.values.build import CONST_TYPES, build
 from dynacap.values.container import DictValue, Key, TupleValue
 from dynacap.values.function import FunctionValue
 from dynacap.values.identity import IdentityValue
 from dynacap.values.object import CellValue, ClassChange, WrittenAttribute
+from dynacap.values.wording import unhashable
 
 _IMMUTABLE_TYPE = 1 << 8
 _READ_LATE = frozenset({int, float, complex, str, bytes})
@@ -198,8 +201,17 @@ class Outside(State):
             return Const(key)
         return self.wrap(key, None)
 
-    def key_of(self, value: Value) -> Key:
-        """What stands for a value as a dict key."""
+    def key_of(self, value: Value, container: type = dict) -> Key:
+        """What stands for a value as a key of a dict or set."""
+        try:
+            return self._hashed(value)
+        except UserRaise as raised:
+            args = getattr(raised.exc, "args", ())
+            if raised.exc.cls is not TypeError or len(args) != 1 or not is_const(args[0]):
+                raise
+            self.raise_real(unhashable(value.cls, str(args[0].constant()), container))
+
+    def _hashed(self, value: Value) -> Key:
         if isinstance(value, (Const, Known)):
             try:
                 hash(value.value)
@@ -207,7 +219,7 @@ class Outside(State):
                 self.raise_real(error)
             return value.value
         if type(value) is TupleValue and value.cls.__hash__ is tuple.__hash__:
-            return tuple(self.key_of(self.force(item)) for item in value.items)
+            return tuple(self._hashed(self.force(item)) for item in value.items)
         if isinstance(value, FunctionValue) and value.real is not None and value.source is None:
             return value.real
         if isinstance(value, IdentityValue):

@@ -69,7 +69,7 @@ class StepBuilder:
     def push_stack(self) -> None:
         """Write what pushes the stack, with a NULL only where the instruction takes it.
 
-        What it merely looks past is pushed as a filler; only WITH_EXCEPT_START calls what it looks at.
+        What it merely looks past is pushed as a filler; only WITH_EXCEPT_START calls what it sees.
         """
         seen = self.point.depth - reach(self.pieces, window)
         taken = self.point.depth - reach(self.pieces, pops)

@@ -198,15 +198,13 @@ def build_dict(t: Tracer, real: Any, source: Source | None) -> Value:
 
 def _build_set(t: Tracer, real: Any, source: Source | None) -> Value:
     guard_type(t, real, source)
-    items = {}
-    for item in real:
-        if type(item) not in CONST_TYPES and source is not None:
-            t.graph_break("outside-set", "a set from outside that holds more than constants")
-        value = t.wrap(item, None)
-        items[t.key_of(value)] = value
+    others = {type(item) for item in real} - CONST_TYPES
+    if source is not None and others and (type(real) is not frozenset or others != {type}):
+        t.graph_break("outside-set", "a set from outside that holds more than constants")
+    values = [t.wrap(item, None) for item in real]
     if source is not None:
-        t.guard("SetEq", source, real)
-    return SetValue(items, type(real), real, source)
+        t.guard("IdIs" if others else "SetEq", source, real)
+    return SetValue({t.key_of(value, set): value for value in values}, type(real), real, source)
 
 
 builds_subclasses(set)(_build_set)

@@ -68,8 +68,8 @@ class Tracer(Protocol):
         """Set an attribute of a class to plain data; replayed like other effects."""
         ...
 
-    def key_of(self, value: Value) -> Key:
-        """What stands for a value as a dict key; breaks on a key with a hash of its own."""
+    def key_of(self, value: Value, container: type = dict) -> Key:
+        """What stands for a value as a key of a dict or set."""
         ...
 
     # -- effects ---------------------------------------------------------------------------------

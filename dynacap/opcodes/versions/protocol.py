@@ -58,8 +58,8 @@ class Version:
     slot of a cell, `slot_pairs` those where it may be two, of four bits each; `value_only` writes a
     load that pushes a NULL or method beside its value, given its operand, as one that pushes the
     value alone; `null_first`: a call wants its NULL under the callable;
-    `spread_with_keywords`: a call with a tuple always wants keywords or NULL over it; `real_bools` are the
-    canonical instructions that want TO_BOOL before them.
+    `spread_with_keywords`: a call with a tuple always wants keywords, or NULL, over it;
+    `real_bools` are the canonical instructions that want TO_BOOL before them.
     """
 
     rules: Mapping[int, Rule]

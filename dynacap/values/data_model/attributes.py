@@ -24,6 +24,7 @@ from dynacap.values.object import (
     SuperValue,
     WrittenAttribute,
 )
+from dynacap.values.wording import error_of, instance_named
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -387,7 +388,8 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
         return
     attrs = instance_dict(t, obj)
     if attrs is None:
-        t.raise_error(AttributeError, f"{obj.title!r} object has no attribute {name!r}")
+        probe = instance_named(obj.title, __slots__=())
+        t.raise_real(error_of(setattr, probe, name, None))
     attrs.set(t, name, Const(name), value)
 
 

@@ -176,7 +176,7 @@ def made(t: Tracer, real: Any) -> Value:
         return fresh_dict(t, [(made(t, key), made(t, item)) for key, item in real.items()])
     if kind is set:
         items = [made(t, item) for item in real]
-        return SetValue({t.key_of(item): item for item in items})
+        return SetValue({t.key_of(item, set): item for item in items})
     return t.wrap(real, None)
 
 

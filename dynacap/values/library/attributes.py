@@ -29,10 +29,13 @@ from dynacap.values.identity import IdentityValue
 from dynacap.values.library.handlers import (
     constant_of,
     handles,
+    methods,
     not_implemented,
     real_of_known,
 )
 from dynacap.values.tracer import Tracer
+
+_PLAINEST = (object, type(None))  # None has methods of its own on some Pythons, which do the same
 
 
 def name_of(t: Tracer, name: Value) -> str:
@@ -130,12 +133,12 @@ def _init_subclass(t: Tracer, /, **kwargs: Value) -> None:
     return None
 
 
-@handles(object.__eq__)
+@handles(*methods("__eq__", *_PLAINEST))
 def _eq(t: Tracer, self: Value, other: Value, /) -> Value:
     return Const(True) if is_same(t, self, other) else not_implemented()
 
 
-@handles(object.__ne__)
+@handles(*methods("__ne__", *_PLAINEST))
 def _ne(t: Tracer, self: Value, other: Value, /) -> Value:
     if t.lookup(self.cls, "__eq__") is object.__eq__:
         return not_implemented() if not is_same(t, self, other) else Const(False)
@@ -145,7 +148,13 @@ def _ne(t: Tracer, self: Value, other: Value, /) -> Value:
     return Const(not truth(t, found))
 
 
-@handles(*(vars(object)[name] for name in ("__lt__", "__le__", "__gt__", "__ge__")))
+@handles(
+    *(
+        each
+        for name in ("__lt__", "__le__", "__gt__", "__ge__")
+        for each in methods(name, *_PLAINEST)
+    )
+)
 def _unordered(t: Tracer, self: Value, other: Value, /) -> Value:
     return not_implemented()
 

@@ -10,7 +10,9 @@ from dynacap.values.data_model import advance, iterate
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, index_of, is_none
 from dynacap.values.library.sequences import bounded, find, new_sequence, position
+from dynacap.values.library.text import shown
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 
 @handles(deque.__new__)
@@ -98,7 +100,7 @@ def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
             t.raise_error(IndexError, "deque mutated during remove().")
         raise
     if found is None:
-        t.raise_error(ValueError, f"{item.describe()} is not in deque")
+        t.raise_real(error_of(deque.remove, deque(), shown(t, item)))
     del self.items[found]
     t.touch(self)
 

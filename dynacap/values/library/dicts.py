@@ -22,6 +22,7 @@ from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, is_none, methods, not_implemented, raise_with
 from dynacap.values.library.sequences import same_or_equal
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of, instance_named
 
 _ALL = (dict, OrderedDict, defaultdict)
 _PLAIN_ITER = {id(dict.__iter__), id(OrderedDict.__iter__)}
@@ -87,10 +88,7 @@ def merge(t: Tracer, self: DictValue, source: Value) -> None:
     count = 0
     while (pair := advance(t, iterator)) is not None:
         if t.lookup(pair.cls, "__iter__") is MISSING:
-            t.raise_error(
-                TypeError,
-                f"cannot convert dictionary update sequence element #{count} to a sequence",
-            )
+            t.raise_real(error_of(dict, [*[(0, 0)] * count, instance_named(pair.title)]))
         _store_pair(t, self, elements(t, pair), count)
         count += 1
 

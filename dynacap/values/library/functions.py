@@ -8,7 +8,7 @@ from typing import Any
 
 from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Known, Value
-from dynacap.values.container import DictValue, TupleValue
+from dynacap.values.container import TupleValue, fresh_dict
 from dynacap.values.data_model import get_attribute
 from dynacap.values.data_model.attributes import read_real_field
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -17,6 +17,7 @@ from dynacap.values.natives import setter
 from dynacap.values.tracer import Tracer
 
 _FUNCTION = types.FunctionType.__dict__
+_VALUES = 1  # the format in which annotations are asked for
 Read = Callable[[FunctionValue], Value]
 
 
@@ -58,6 +59,8 @@ _register_field("__module__", "module", _module)
 _register_field("__name__", "name", lambda f: Const(f.name))
 _register_field("__qualname__", "qualname", lambda f: Const(f.qualname))
 _register_field("__doc__", "doc", _doc)
+if "__type_params__" in _FUNCTION:
+    _register_field("__type_params__", "type_params", lambda f: TupleValue([]))
 
 
 @handles(_FUNCTION["__code__"])
@@ -95,12 +98,11 @@ def _closure(t: Tracer, self: FunctionValue, /) -> Value:
 def _annotations(t: Tracer, self: FunctionValue, /) -> Value:
     if self.real is not None:
         return read_real_field(t, _FUNCTION["__annotations__"], self, self.real) or NONE
-    if not isinstance(self.annotations, DictValue):
-        flat = self.annotations.items if isinstance(self.annotations, TupleValue) else []
-        made = DictValue()
-        for key, value in zip(flat[::2], flat[1::2], strict=True):
-            made.set(t, t.key_of(key), key, value)
-        self.annotations = made
+    if self.annotations is None and not is_none(self.annotate or NONE):
+        self.annotations = t.call(self.annotate or NONE, [Const(_VALUES)])
+    if self.annotations is None or isinstance(self.annotations, TupleValue):
+        flat = self.annotations.items if self.annotations is not None else []
+        self.annotations = fresh_dict(t, zip(flat[::2], flat[1::2], strict=True))
     return self.annotations
 
 
@@ -108,7 +110,26 @@ def _annotations(t: Tracer, self: FunctionValue, /) -> Value:
 def _set_annotations(t: Tracer, self: Value, value: Value) -> None:
     if not isinstance(self, FunctionValue) or self.real is not None:
         t.graph_break("function-write", "annotations of a function from outside are set")
-    self.annotations = value
+    self.annotations, self.annotate = value, None
+
+
+def _annotate(t: Tracer, self: FunctionValue, /) -> Value:
+    if self.real is not None:
+        return read_real_field(t, _FUNCTION["__annotate__"], self, self.real) or NONE
+    return self.annotate or NONE
+
+
+def _set_annotate(t: Tracer, self: Value, value: Value) -> None:
+    if not isinstance(self, FunctionValue) or self.real is not None:
+        t.graph_break("function-write", "__annotate__ of a function from outside is set")
+    self.annotate = value
+    if not is_none(value):
+        self.annotations = None
+
+
+if "__annotate__" in _FUNCTION:
+    handles(_FUNCTION["__annotate__"])(_annotate)
+    setter(_FUNCTION["__annotate__"])(_set_annotate)
 
 
 @handles(types.MethodType)

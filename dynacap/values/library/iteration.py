@@ -28,6 +28,7 @@ from dynacap.values.iterator_builtins import (
 )
 from dynacap.values.library.handlers import handles, index_of, is_none, raise_with
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 
 @handles(len)
@@ -170,7 +171,7 @@ def _register_extreme(function: Any, symbol: str) -> None:
             )
         items = [first, *others] if others else elements(t, first)
         if not items and default is None:
-            t.raise_error(ValueError, f"{function.__name__}() arg is an empty sequence")
+            t.raise_real(error_of(function, ()))
         return _best(t, symbol, items, key) if items else default
 
 

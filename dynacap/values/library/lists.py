@@ -12,6 +12,7 @@ from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, index_of, is_none, slice_of
 from dynacap.values.library.sequences import find, position, repeated
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 
 @handles(list.__new__)
@@ -86,7 +87,7 @@ def _pop(t: Tracer, self: ListValue, index: Value = Const(-1), /) -> Value:
 def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
     found = find(t, self, item, 0, len(self.items))
     if found is None:
-        t.raise_error(ValueError, "list.remove(x): x not in list")
+        t.raise_real(error_of(list.remove, [], None))
     del self.items[found]
     t.touch(self)
 

@@ -22,8 +22,10 @@ from dynacap.values.library.handlers import (
     not_implemented,
     slice_of,
 )
+from dynacap.values.library.text import shown
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 Sequence = ListValue | TupleValue
 _ALL = (list, tuple, deque)
@@ -103,9 +105,8 @@ def _index(
     high = high + size if high < 0 else high
     found = find(t, self, item, low, high)
     if found is None:
-        if isinstance(self, TupleValue):
-            t.raise_error(ValueError, "tuple.index(x): x not in tuple")
-        t.raise_error(ValueError, f"{item.describe()} is not in {self.cls.__name__}")
+        kind = next(kind for kind in _ALL if issubclass(self.cls, kind))
+        t.raise_real(error_of(kind.index, kind(), shown(t, item)))
     return Const(found)
 
 

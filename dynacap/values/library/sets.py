@@ -32,7 +32,7 @@ def keyed_elements(t: Tracer, items: Iterable[Value]) -> Keyed:
     """Elements by what stands for them; of equal ones the first stays."""
     keyed: Keyed = {}
     for item in items:
-        keyed.setdefault(t.key_of(item), item)
+        keyed.setdefault(t.key_of(item, set), item)
     return keyed
 
 
@@ -78,7 +78,7 @@ def update(t: Tracer, self: SetValue, iterable: Value) -> None:
         return
     iterator = iterate(t, iterable)
     while (item := advance(t, iterator)) is not None:
-        self.add(t.key_of(item), item)
+        self.add(t.key_of(item, set), item)
 
 
 def _walked_once(t: Tracer, iterable: Value) -> Value:
@@ -121,7 +121,7 @@ def _element_key(t: Tracer, item: Value) -> Any:
     """A set is looked up in a set as the frozenset of its elements."""
     if isinstance(item, SetValue) and item.cls is not frozenset:
         item = SetValue(item.items, frozenset)
-    return t.key_of(item)
+    return t.key_of(item, set)
 
 
 @handles(*methods("__iter__", *_BOTH))
@@ -131,7 +131,7 @@ def _iter(t: Tracer, self: SetValue, /) -> Value:
 
 @handles(set.add)
 def _add(t: Tracer, self: SetValue, item: Value, /) -> None:
-    self.add(t.key_of(item), item)
+    self.add(t.key_of(item, set), item)
     t.touch(self)
 
 

@@ -1,0 +1,32 @@
+"""What the running Python says of a failure: asked of it, since the words change with versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import contains
+from typing import Any
+
+
+def error_of(operation: Callable[..., object], *args: object) -> Exception:
+    """The exception of an operation that fails."""
+    try:
+        operation(*args)
+    except Exception as error:
+        return error
+    raise AssertionError(f"{operation} of {args} does not fail")
+
+
+def instance_named(name: str, **body: Any) -> Any:
+    """An object whose class has this name, and else only what is said here."""
+    return type(name, (), body)()
+
+
+def unhashable(cls: type, text: str, container: type) -> Exception:
+    """What a dict or set makes of a TypeError that comes out of the hash of a key."""
+
+    def fail(self: object) -> int:
+        raise TypeError(text)
+
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    probe = instance_named(cls.__name__, __hash__=fail, **names)
+    return error_of(contains, container(), probe)
