@@ -206,10 +206,10 @@ class Outside(State):
         try:
             return self._hashed(value)
         except UserRaise as raised:
-            args = getattr(raised.exc, "args", ())
-            if raised.exc.cls is not TypeError or len(args) != 1 or not is_const(args[0]):
+            text = [str(arg.constant()) for arg in getattr(raised.exc, "args", ()) if is_const(arg)]
+            if raised.exc.cls is not TypeError or len(text) != 1:
                 raise
-            self.raise_real(unhashable(value.cls, str(args[0].constant()), container))
+            self.raise_real(unhashable(value.cls, text[0], container))
 
     def _hashed(self, value: Value) -> Key:
         if isinstance(value, (Const, Known)):

@@ -13,8 +13,6 @@ from dynacap.opcodes import Code, decode
 from dynacap.opcodes.canonical import OPS, effect
 from dynacap.opcodes.verify import verify
 from dynacap.opcodes.versions import version
-from dynacap.opcodes.versions.facts import NEVER_IN_CODE, running as facts
-from dynacap.opcodes.versions.protocol import Context
 
 MODULES = (
     "argparse", "ast", "asyncio.base_events", "contextlib", "ctypes", "dataclasses", "datetime",
@@ -149,33 +147,6 @@ def test_handlers_are_those_of_the_exception_table(codes: list[CodeType]) -> Non
 def ops(code: Code) -> list[tuple[str, object]]:
     """Return the pairs of name and operand."""
     return [(each.op, each.arg) for each in code.instructions]
-
-
-def test_every_opcode_has_a_meaning() -> None:
-    """Each opcode of this Python is skipped, a prefix, or decoded to a canonical name."""
-
-    def sample(a):  # type: ignore[no-untyped-def]
-        return lambda: a.b
-
-    here = version()
-    inner = sample.__code__.co_consts[1]
-    context = Context(sample.__code__.replace(co_names=inner.co_names))
-    numbers = {"CALL_INTRINSIC_1": facts().intrinsics_1, "CALL_INTRINSIC_2": facts().intrinsics_2}
-    missing = {
-        (name, number)
-        for name, op in here.opcodes.items()
-        if op not in here.skipped | here.prefixes
-        for number in range(name in numbers, len(numbers.get(name, "0")))
-        if not {piece for piece, _ in here.rules[op](number, context)} <= OPS.keys()
-    }
-    assert not missing
-
-
-def test_every_opcode_of_this_python_is_known() -> None:
-    """What `dis` lists is described, or never stands in a code object."""
-    known = {*version().opcodes, *NEVER_IN_CODE}
-    real = {name for name, op in dis.opmap.items() if op < 256}
-    assert {name for name in real - known if not name.startswith("INSTRUMENTED_")} == set()
 
 
 def test_calls_fold_keyword_names() -> None:

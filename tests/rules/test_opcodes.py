@@ -20,7 +20,7 @@ from dynacap.executor.registry import HANDLERS
 from dynacap.opcodes import versions
 from dynacap.opcodes.canonical import OPS, pops, pushes
 from dynacap.opcodes.instruction import Instruction
-from dynacap.opcodes.versions.facts import NEVER_IN_CODE
+from dynacap.opcodes.versions.facts import NEVER_IN_CODE, running
 from dynacap.opcodes.versions.protocol import Context, Facts, Version
 
 pytestmark = pytest.mark.torch
@@ -113,7 +113,7 @@ def test_each_opcode_means_something(minor: int) -> None:
 def test_stack_effects_can_be_told(minor: int) -> None:
     for pieces in meanings(minor).values():
         for op, arg in pieces:
-            made = Instruction(op, arg, *[0] * 7, None, (None,) * 4)
+            made = Instruction(op, arg, 0, 0, 0, 0, 0, 0, None, (None,) * 4)
             assert min(pops(made), pushes(made), pushes(made, jump=True)) >= 0, made
 
 
@@ -140,7 +140,7 @@ def test_the_file_of_the_running_python_is_true() -> None:
     exec((DATA / "dump_opcodes.py").read_text(), namespace)
     dump: Callable[[], dict[str, Any]] = namespace["facts"]
     assert json.loads(json.dumps(dump())) == dumped(RUNNING), "see tests/data/dump_opcodes.py"
-    assert facts(RUNNING) == versions.running()
+    assert facts(RUNNING) == running()
 
 
 def test_every_instruction_has_a_handler() -> None:

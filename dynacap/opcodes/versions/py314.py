@@ -1,5 +1,6 @@
 """CPython 3.14."""
 
+from dynacap.opcodes.instruction import Format
 from dynacap.opcodes.versions import py312, py313, rules
 from dynacap.opcodes.versions.protocol import Context, Facts, Pieces, Rule, Version
 from dynacap.opcodes.versions.rules import pieces, plain, two_locals
@@ -26,7 +27,7 @@ def _special_method(arg: int, context: Context) -> Pieces:
 
 def _interpolation(arg: int, context: Context) -> Pieces:
     conversion = rules.CONVERSIONS[arg >> 2]
-    return (("BUILD_INTERPOLATION", rules.Format(conversion, bool(arg & 1))),)
+    return (("BUILD_INTERPOLATION", Format(conversion, bool(arg & 1))),)
 
 
 SPECIAL: dict[str, Rule] = {
