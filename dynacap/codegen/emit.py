@@ -145,7 +145,7 @@ class Emitter:
         attrs = value.attrs
         if attrs is None or not attrs.fresh:
             return
-        text = self._dict_items(attrs)
+        text = self.dict_items(attrs)
         self.line(f"{name}.__dict__.update({{{text}}})")
 
     def give_traceback(self, value: ExceptionValue, name: str) -> None:
@@ -154,7 +154,7 @@ class Emitter:
             tb, make = f"{name}.__traceback__", self.helper(runtime.make_traceback)
             self.line(f"{tb} = {make}({tb}, {tuple(value.trail)!r})")
 
-    def _dict_items(self, value: DictValue) -> str:
+    def dict_items(self, value: DictValue) -> str:
         pairs = []
         for key, item in value.items(self.machine):
             pairs.append(f"{self.expr(key)}: {self.expr(item)}")
@@ -389,24 +389,18 @@ def _function(e: Emitter, value: FunctionValue) -> str:
     e.built(value, name)
     for field, held in value.fields.items():
         e.line(f"{name}.__{field}__ = {e.expr(held)}")
-    _give_annotations(e, value, name)
+    if "annotate" in value.fields and isinstance(value.annotations, DictValue):
+        # They were asked for, and perhaps changed then.
+        held = e.let("annotations", f"{name}.__annotations__")
+        e.built(value.annotations, held)
+        e.line(f"{held}.clear()")
+        e.line(f"{held}.update({{{e.dict_items(value.annotations)}}})")
+    elif value.annotations is not None:
+        e.line(f"{name}.__annotations__ = {_annotations(e, value.annotations)}")
     if value.attrs is not None and value.attrs.fresh:
         for key, item in value.attrs.items(e.machine):
             e.line(f"{name}.__dict__[{e.expr(key)}] = {e.expr(item)}")
     return name
-
-
-def _give_annotations(e: Emitter, value: FunctionValue, name: str) -> None:
-    """Each of the two ways to say what they are forgets the other."""
-    if value.annotate is not None:
-        e.line(f"{name}.__annotate__ = {e.expr(value.annotate)}")
-    if value.annotations is not None and value.annotate is None:
-        e.line(f"{name}.__annotations__ = {_annotations(e, value.annotations)}")
-    elif isinstance(value.annotations, DictValue):
-        items = value.annotations.items(e.machine)
-        pairs = ", ".join(f"{e.expr(key)}: {e.expr(item)}" for key, item in items)
-        helper = e.helper(runtime.asked_annotations)
-        e.built(value.annotations, e.let("annotations", f"{helper}({name}, {{{pairs}}})"))
 
 
 def _annotations(e: Emitter, value: Value) -> str:

@@ -39,14 +39,6 @@ def make_function(
     return made
 
 
-def asked_annotations(function: types.FunctionType, now: dict[str, Any]) -> dict[str, Any]:
-    """The annotations of a function that were asked for once, and what they are now."""
-    held = function.__annotations__
-    held.clear()
-    held.update(now)
-    return held
-
-
 def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
     """An exception with these ``args``, its ``__init__`` not run."""
     made = cls.__new__(cls, *args)

@@ -10,7 +10,7 @@ from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
 from dynacap.values.data_model import find_attribute, find_special, get_item, length, unpack
 from dynacap.values.library.sets import update
-from dynacap.values.library.templates import InterpolationValue, TemplateValue
+from dynacap.values.library.templates import interpolation, template
 
 _SEQUENCE_FLAG, _MAPPING_FLAG = 1 << 5, 1 << 6
 
@@ -82,14 +82,15 @@ def build_interpolation(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop a format spec if there is one, a text and a value; push the part of a template."""
     spec = f.pop() if i.arg.has_spec else Const("")
     text, value = f.pop(), f.pop()
-    f.stack.append(InterpolationValue(value, text, i.arg.conversion, spec))
+    f.push(interpolation(value, text, i.arg.conversion, spec))
 
 
 @handles("BUILD_TEMPLATE")
 def build_template(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop a tuple of interpolations and one of strings, push a template."""
     interpolations, strings = f.pop(), f.pop()
-    f.stack.append(TemplateValue(strings, interpolations))
+    assert isinstance(interpolations, TupleValue) and isinstance(strings, TupleValue)
+    f.push(template(strings, interpolations))
 
 
 def _peek(f: Frame, depth: int) -> Value:

@@ -132,7 +132,7 @@ def _set_part(made: FunctionValue, flag: int, part: Value) -> None:
     if flag == 8 and isinstance(part, TupleValue):
         made.cells = [cell for cell in part.items if isinstance(cell, CellValue)]
     elif flag == 16:
-        made.annotate = part
+        made.fields["annotate"] = part
     elif flag == 4:
         made.annotations = part
     elif flag == 2:

@@ -19,7 +19,6 @@ class FunctionValue(Value):
     """
 
     __slots__ = (
-        "annotate",
         "annotations",
         "attrs",
         "cells",
@@ -46,7 +45,6 @@ class FunctionValue(Value):
         self.defaults: Value | None = None  # a TupleValue, only for those made inside
         self.kwdefaults: DictValue | None = None
         self.annotations: Value | None = None
-        self.annotate: Value | None = None  # the function that makes them when they are asked for
         self.cells: list[CellValue] | None = None
         self.attrs: DictValue | None = None
         self.fields: dict[str, Value] = {}  # name, doc and their kin, where set here

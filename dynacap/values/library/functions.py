@@ -41,6 +41,8 @@ def _register_field(name: str, slot: str, made: Read) -> None:
         if not isinstance(self, FunctionValue) or self.real is not None:
             t.graph_break("function-write", f"{name} of a function from outside is set")
         self.fields[slot] = value
+        if name == "__annotate__" and not is_none(value):
+            self.annotations = None
         if name in ("__name__", "__qualname__"):
             setattr(self, name.strip("_"), constant_of(t, value, name))
 
@@ -61,6 +63,8 @@ _register_field("__qualname__", "qualname", lambda f: Const(f.qualname))
 _register_field("__doc__", "doc", _doc)
 if "__type_params__" in _FUNCTION:
     _register_field("__type_params__", "type_params", lambda f: TupleValue([]))
+if "__annotate__" in _FUNCTION:
+    _register_field("__annotate__", "annotate", lambda f: NONE)
 
 
 @handles(_FUNCTION["__code__"])
@@ -98,8 +102,9 @@ def _closure(t: Tracer, self: FunctionValue, /) -> Value:
 def _annotations(t: Tracer, self: FunctionValue, /) -> Value:
     if self.real is not None:
         return read_real_field(t, _FUNCTION["__annotations__"], self, self.real) or NONE
-    if self.annotations is None and not is_none(self.annotate or NONE):
-        self.annotations = t.call(self.annotate or NONE, [Const(_VALUES)])
+    annotate = self.fields.get("annotate", NONE)
+    if self.annotations is None and not is_none(annotate):
+        self.annotations = t.call(annotate, [Const(_VALUES)])
     if self.annotations is None or isinstance(self.annotations, TupleValue):
         flat = self.annotations.items if self.annotations is not None else []
         self.annotations = fresh_dict(t, zip(flat[::2], flat[1::2], strict=True))
@@ -110,26 +115,8 @@ def _annotations(t: Tracer, self: FunctionValue, /) -> Value:
 def _set_annotations(t: Tracer, self: Value, value: Value) -> None:
     if not isinstance(self, FunctionValue) or self.real is not None:
         t.graph_break("function-write", "annotations of a function from outside are set")
-    self.annotations, self.annotate = value, None
-
-
-def _annotate(t: Tracer, self: FunctionValue, /) -> Value:
-    if self.real is not None:
-        return read_real_field(t, _FUNCTION["__annotate__"], self, self.real) or NONE
-    return self.annotate or NONE
-
-
-def _set_annotate(t: Tracer, self: Value, value: Value) -> None:
-    if not isinstance(self, FunctionValue) or self.real is not None:
-        t.graph_break("function-write", "__annotate__ of a function from outside is set")
-    self.annotate = value
-    if not is_none(value):
-        self.annotations = None
-
-
-if "__annotate__" in _FUNCTION:
-    handles(_FUNCTION["__annotate__"])(_annotate)
-    setter(_FUNCTION["__annotate__"])(_set_annotate)
+    self.annotations = value
+    self.fields.pop("annotate", None)
 
 
 @handles(types.MethodType)

@@ -21,81 +21,58 @@ except ImportError:  # this Python has none, nor the instructions that make them
     _library = None
 
 
-class InterpolationValue(Rebuildable):
-    """One ``{...}`` of a template."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, value: Value, text: Value, conversion: Any, spec: Value) -> None:
-        self.source = None
-        letter = Const(_LETTERS[conversion])
-        self.fields = dict(value=value, expression=text, conversion=letter, format_spec=spec)
-
-    @property
-    def cls(self) -> type:
-        kind: type = _library.Interpolation
-        return kind
-
-    def recipe(self, t: Tracer) -> Recipe:
-        return self.cls, list(self.fields.values())
-
-
 class TemplateValue(Rebuildable):
-    """A template: strings, and between each two of them an interpolation."""
+    """A template, or an interpolation in one: its fields, and what it is made of."""
 
-    __slots__ = ("fields",)
+    __slots__ = ("fields", "kind", "parts")
 
-    def __init__(self, strings: Value, interpolations: Value) -> None:
+    def __init__(self, kind: type, parts: list[Value], **fields: Value) -> None:
         self.source = None
-        self.fields = dict(strings=strings, interpolations=interpolations)
+        self.kind = kind
+        self.parts = parts
+        self.fields = fields
 
     @property
     def cls(self) -> type:
-        kind: type = _library.Template
-        return kind
-
-    def parts(self) -> list[Value]:
-        """The strings and interpolations by turns."""
-        strings, between = self.fields["strings"], self.fields["interpolations"]
-        assert isinstance(strings, TupleValue)
-        assert isinstance(between, TupleValue)
-        found: list[Value] = [*strings.items[:1]]
-        for interpolation, string in zip(between.items, strings.items[1:], strict=True):
-            found += interpolation, string
-        return found
+        return self.kind
 
     def recipe(self, t: Tracer) -> Recipe:
-        return self.cls, self.parts()
+        return self.kind, self.parts
 
 
-def _register_field(owner: type, name: str) -> None:
-    raw = owner.__dict__[name]
+def interpolation(value: Value, text: Value, conversion: Any, spec: Value) -> Value:
+    """One ``{...}``."""
+    letter = Const(_LETTERS[conversion])
+    fields = dict(value=value, expression=text, conversion=letter, format_spec=spec)
+    return TemplateValue(_library.Interpolation, list(fields.values()), **fields)
 
+
+def template(strings: TupleValue, between: TupleValue) -> Value:
+    """Strings, and between each two of them an interpolation."""
+    parts: list[Value] = [*strings.items, *between.items]
+    parts[::2], parts[1::2] = strings.items, between.items
+    values = TupleValue([each.fields["value"] for each in between.items])  # type: ignore[attr-defined]
+    fields = dict(strings=strings, interpolations=between, values=values)
+    return TemplateValue(_library.Template, parts, **fields)
+
+
+def _register_field(raw: Any) -> None:
     @handles(raw)
     def read(t: Tracer, self: Any, /) -> Value:
-        if isinstance(self, Rebuildable):
-            found: Value = self.fields[name]  # type: ignore[attr-defined]
-            return found
+        if isinstance(self, TemplateValue):
+            return self.fields[raw.__name__]
         return read_real_field(t, raw, self, self.real) or NONE
-
-
-def _values(t: Tracer, self: Value, /) -> Value:
-    if not isinstance(self, TemplateValue):
-        return t.graph_break("foreign-storage", "the values of a template from outside")
-    found = [each for each in self.parts() if isinstance(each, InterpolationValue)]
-    return TupleValue([each.fields["value"] for each in found])
 
 
 def _iter(t: Tracer, self: Value, /) -> Value:
     if not isinstance(self, TemplateValue):
         return t.graph_break("foreign-storage", "a loop over a template from outside")
-    return TupleIterator(TupleValue([p for p in self.parts() if constant_or(p, None) != ""]))
+    return TupleIterator(TupleValue([each for each in self.parts if constant_or(each, None) != ""]))
 
 
 if _library is not None:
     for _name in ("value", "expression", "conversion", "format_spec"):
-        _register_field(_library.Interpolation, _name)
-    for _name in ("strings", "interpolations"):
-        _register_field(_library.Template, _name)
-    handles(_library.Template.__dict__["values"])(_values)
+        _register_field(_library.Interpolation.__dict__[_name])
+    for _name in ("strings", "interpolations", "values"):
+        _register_field(_library.Template.__dict__[_name])
     handles(_library.Template.__iter__)(_iter)
