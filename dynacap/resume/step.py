@@ -55,6 +55,10 @@ def _native(step: StepBuilder) -> None:
         step.out.op("TO_BOOL")
     step.out.raw(step.layout.original(step.instruction.offset, step.instruction.end))
     end = step.out.here
+    if step.instruction.op == "LOAD_SPECIAL":
+        step.out.constant(_bound_method)
+        step.out.op("SWAP", 3)
+        step.out.op("CALL", 1)
     step.drop_fillers(len(step.kinds_after()))
     if falls(step.instruction):
         step.leave(step.out, step.pieces[-1].index + 1, step.kinds_after())
@@ -74,20 +78,8 @@ def _value_only(step: StepBuilder) -> None:
     step.handle(end)
 
 
-def _special_method(step: StepBuilder) -> None:
-    """Run LOAD_SPECIAL; what it leaves becomes a bound method, where the outcome has a NULL too."""
-    step.prepare()
-    step.out.raw(step.layout.original(step.instruction.offset, step.instruction.end))
-    end = step.out.here
-    step.out.constant(_bound_method)
-    step.out.op("SWAP", 3)
-    step.out.op("CALL", 1)
-    step.leave(step.out, step.pieces[-1].index + 1, step.kinds_after())
-    step.handle(end)
-
-
 def _bound_method(*found: Any) -> Any:
-    """Return the method, of which a NULL or its self was under the function: so calls take it."""
+    """Return the method that LOAD_SPECIAL found: it comes bound, or its self and the function."""
     return MethodType(found[1], found[0]) if len(found) > 1 else found[0]
 
 
@@ -120,7 +112,6 @@ _WRITERS: dict[str, Callable[[StepBuilder], None]] = {
     "LOAD_GLOBAL": _value_only,
     "LOAD_ATTR": _value_only,
     "LOAD_SUPER_ATTR": _value_only,
-    "LOAD_SPECIAL": _special_method,
     "RERAISE": _reraise,
     **dict.fromkeys(
         (

@@ -2,10 +2,11 @@
 
 from dynacap.opcodes.instruction import Format
 from dynacap.opcodes.versions import py312, rules
-from dynacap.opcodes.versions.protocol import Context, Facts, Pieces, Rule, Version
+from dynacap.opcodes.versions.protocol import Facts, Rule, Version
 from dynacap.opcodes.versions.rules import (
     beside_null,
     compared,
+    listed,
     pieces,
     plain,
     super_attribute,
@@ -19,10 +20,6 @@ OVER = (("PUSH_NULL", None),)
 REAL_BOOLS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
 
 
-def _convert(arg: int, context: Context) -> Pieces:
-    return (("CONVERT_VALUE", rules.CONVERSIONS[arg]),)
-
-
 # Shared with the versions after this one.
 NEW: dict[str, Rule] = {
     "LOAD_GLOBAL": beside_null("LOAD_GLOBAL", *OVER),
@@ -32,23 +29,23 @@ NEW: dict[str, Rule] = {
     "STORE_FAST_LOAD_FAST": two_locals("STORE_FAST", "LOAD_FAST"),
     "STORE_FAST_STORE_FAST": two_locals("STORE_FAST", "STORE_FAST"),
     "COMPARE_OP": compared(5),
-    "CONVERT_VALUE": _convert,
+    "CONVERT_VALUE": listed("CONVERT_VALUE", rules.CONVERSIONS),
     "FORMAT_SIMPLE": pieces(("FORMAT_VALUE", Format(None, False))),
     "FORMAT_WITH_SPEC": pieces(("FORMAT_VALUE", Format(None, True))),
 }
 
-SPECIAL: dict[str, Rule] = {"END_FOR": plain("POP_TOP")}
+PAIRS = tuple(name for name in NEW if "_FAST_" in name)
 
 
 def describe(facts: Facts) -> Version:
     """Return the description of this Python's bytecode."""
     return rules.describe(
         facts,
-        {**py312.new(facts), **NEW, **SPECIAL},
+        {**py312.new(facts), **NEW, "END_FOR": plain("POP_TOP")},
         prefixes=("TO_BOOL",),
         value_only=rules.without_null("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"),
         cell_operands=rules.LOCALS,
-        two_locals=tuple(name for name in NEW if "_FAST_" in name),
+        two_locals=PAIRS,
         loop_end=("END_FOR", "POP_TOP"),
         null_first=False,
         real_bools=REAL_BOOLS,

@@ -3,26 +3,10 @@
 from dynacap.opcodes.instruction import Format
 from dynacap.opcodes.versions import py312, py313, rules
 from dynacap.opcodes.versions.protocol import Context, Facts, Pieces, Rule, Version
-from dynacap.opcodes.versions.rules import pieces, plain, two_locals
+from dynacap.opcodes.versions.rules import listed, pieces, plain, two_locals
 
 SPECIAL_METHODS = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 CONSTANTS = (AssertionError, NotImplementedError, tuple, all, any)
-
-
-def _operator(facts: Facts) -> Rule:
-    """Return the rule of operators, of which subscription is one."""
-    plain_operator = rules.operators(facts.operators)
-    subscript = facts.operators.index("[]")
-    item: Pieces = (("BINARY_SUBSCR", None),)
-    return lambda arg, context: item if arg == subscript else plain_operator(arg, context)
-
-
-def _common_constant(arg: int, context: Context) -> Pieces:
-    return (("LOAD_COMMON_CONSTANT", CONSTANTS[arg]),)
-
-
-def _special_method(arg: int, context: Context) -> Pieces:
-    return (("LOAD_SPECIAL", SPECIAL_METHODS[arg]), *py313.OVER)
 
 
 def _interpolation(arg: int, context: Context) -> Pieces:
@@ -35,11 +19,12 @@ SPECIAL: dict[str, Rule] = {
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": two_locals("LOAD_FAST", "LOAD_FAST"),
     "LOAD_DEREF": rules.in_cell("LOAD_DEREF"),  # `opcode` takes it for a local
     "LOAD_SMALL_INT": rules.number("LOAD_CONST"),
-    "LOAD_COMMON_CONSTANT": _common_constant,
-    "LOAD_SPECIAL": _special_method,
+    "LOAD_COMMON_CONSTANT": listed("LOAD_COMMON_CONSTANT", CONSTANTS),
+    "LOAD_SPECIAL": listed("LOAD_SPECIAL", SPECIAL_METHODS, *py313.OVER),
     "WITH_EXCEPT_START": pieces(("WITH_EXCEPT_START", 5)),
     # The iterator stays at the end of its loop.
     "FOR_ITER": pieces(("FOR_ITER", True)),
+    "END_FOR": plain("POP_TOP"),
     "POP_ITER": plain("POP_TOP"),
     # Keywords are always there, if only as a NULL.
     "CALL_FUNCTION_EX": pieces(("CALL_FUNCTION_EX", True)),
@@ -53,18 +38,12 @@ def describe(facts: Facts) -> Version:
     """Return the description of this Python's bytecode."""
     return rules.describe(
         facts,
-        {
-            **py312.new(facts),
-            **py313.NEW,
-            **py313.SPECIAL,
-            **SPECIAL,
-            "BINARY_OP": _operator(facts),
-        },
+        {**py312.new(facts), **py313.NEW, **SPECIAL},
         prefixes=("TO_BOOL",),
         value_only=rules.without_null("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"),
         skipped=("NOP", "NOT_TAKEN"),
         cell_operands=(*rules.LOCALS, "LOAD_FAST_BORROW", "LOAD_DEREF"),
-        two_locals=tuple(name for name in {**py313.NEW, **SPECIAL} if name.count("_FAST") == 2),
+        two_locals=(*py313.PAIRS, "LOAD_FAST_BORROW_LOAD_FAST_BORROW"),
         no_jumps=("END_ASYNC_FOR",),
         loop_end=("END_FOR",),
         null_first=False,

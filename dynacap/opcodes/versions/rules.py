@@ -1,6 +1,6 @@
 """Decode rules that versions share, and the putting together of a version's description."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dynacap.opcodes.instruction import Call, CellSlot, Format, SuperName, Unpack
@@ -134,8 +134,14 @@ def make_cell(arg: int, context: Context) -> Pieces:
 
 
 def operators(symbols: tuple[str, ...]) -> Rule:
-    """A binary operator by number."""
-    return lambda arg, context: (("BINARY_OP", symbols[arg]),)
+    """A binary operator by number; subscription may be one of them."""
+    named = [("BINARY_SUBSCR", None) if each == "[]" else ("BINARY_OP", each) for each in symbols]
+    return lambda arg, context: (named[arg],)
+
+
+def listed(name: str, operands: Sequence[Any], *more: tuple[str, Any]) -> Rule:
+    """The operand is an index of these."""
+    return lambda arg, context: ((name, operands[arg]), *more)
 
 
 def unpacked(arg: int, context: Context) -> Pieces:

@@ -1,0 +1,76 @@
+"""What only later Pythons can write; each is text, which the others do not compile."""
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from dynacap.testing import check_same
+
+X = torch.arange(6.0).reshape(2, 3)
+HAS_TEMPLATES = importlib.util.find_spec("annotationlib") is not None
+
+SOURCES = {
+    "template": """
+def f(x, name):
+    made = t"a{x!r}b{name:>{5}}{name}{x + 1}"
+    shown = [part if isinstance(part, str) else part.expression for part in made]
+    values = [part.value for part in made.interpolations]
+    text = "".join(part if isinstance(part, str) else part.format_spec for part in made)
+    return made.values[3] * 2, shown, values, text, made.strings, made.interpolations[0].conversion
+""",
+    "template_that_leaves": """
+def f(x, name):
+    made = t"{name}{x}"
+    return x + 1, made.strings, [part.value for part in made.interpolations], made.values
+""",
+    "empty_template": """
+def f(x, name):
+    return x + 1, t"".strings, list(t""), list(t"a")
+""",
+    "annotations": """
+def f(x, name):
+    def made(a: int, *, b: "str" = 1) -> int: return a
+    def never_asked(a: Undefined): return a
+    before = made.__annotate__ is None
+    made.__annotations__["c"] = 3
+    return made.__annotations__, before, never_asked(x + 1), made(2)
+""",
+    "annotations_replaced": """
+def f(x, name):
+    def made(a: int): return a
+    def other(a: str): return a
+    made.__annotate__ = other.__annotate__
+    first = made.__annotations__
+    made.__annotations__ = {"z": 1}
+    return x + 1, first, made.__annotations__, made.__annotate__
+""",
+    "finally_without_parentheses": """
+def f(x, name):
+    found = []
+    try:
+        try:
+            [].pop()
+        except ValueError, IndexError:
+            found.append("caught")
+    finally:
+        x = x + 1
+    return x, found
+""",
+}
+
+
+def compiled(source: str) -> Callable[..., Any]:
+    """The function `f` of a source text."""
+    namespace: dict[str, Any] = {}
+    exec(compile(source, "<new syntax>", "exec"), namespace)
+    made: Callable[..., Any] = namespace["f"]
+    return made
+
+
+@pytest.mark.skipif(not HAS_TEMPLATES, reason="this Python cannot compile it")
+@pytest.mark.parametrize("name", SOURCES)
+def test_syntax_of_314(name: str) -> None:
+    check_same(compiled(SOURCES[name]), (X, "name"), (X, "other"), breaks=0)
