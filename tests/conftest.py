@@ -3,12 +3,16 @@
 import ast
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dynacap.config import config
+from dynacap.errors import InternalError
+from dynacap.opcodes import Code
+from dynacap.opcodes.analysis import Stack, stacks, successors
+from dynacap.opcodes.canonical import OPS
 
 ROOT = Path(__file__).resolve().parent.parent
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -83,3 +87,33 @@ def _strict_options() -> Iterator[None]:
     """Errors inside dynacap fail a test instead of quietly running plain Python."""
     with config.patch(raise_internal_errors=True):
         yield
+
+
+@pytest.fixture(scope="session")
+def verify() -> Callable[[Code], None]:
+    """Checks a code object's canonical instructions: stack balance, depth, and jump targets."""
+    return _verify
+
+
+def _verify(code: Code) -> None:
+    """Raise InternalError where the instructions do not hold together."""
+    name = code.code.co_qualname
+    for instruction in code.instructions:
+        if instruction.op not in OPS:
+            raise InternalError(f"{name}: no entry in the canonical table for {instruction}")
+        if instruction.target is not None and not 0 <= instruction.target < len(code):
+            raise InternalError(f"{name}: {instruction} leaves the function")
+    try:
+        found = stacks(code)
+    except (ValueError, IndexError) as error:
+        raise InternalError(f"{name}: the stack does not balance: {error}") from error
+    deepest = max((_deepest_at(code, at, each) for at, each in enumerate(found) if each), default=0)
+    if deepest > code.code.co_stacksize:
+        raise InternalError(f"{name}: needs {deepest} stack slots of {code.code.co_stacksize}")
+
+
+def _deepest_at(code: Code, index: int, stack: Stack) -> int:
+    """Return the larger of the depths before and after one instruction, or 0 within an original."""
+    if not code.is_boundary(index) or not code.is_boundary(index + 1):
+        return 0
+    return max([len(stack), *(len(after) for _, after in successors(code, index, stack))])

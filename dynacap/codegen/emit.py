@@ -391,25 +391,16 @@ def _function(e: Emitter, value: FunctionValue) -> str:
         e.line(f"{name}.__{field}__ = {e.expr(held)}")
     if "annotate" in value.fields and isinstance(value.annotations, DictValue):
         # They were asked for, and perhaps changed then.
-        held = e.let("annotations", f"{name}.__annotations__")
-        e.built(value.annotations, held)
-        e.line(f"{held}.clear()")
-        e.line(f"{held}.update({{{e.dict_items(value.annotations)}}})")
+        asked = e.let("annotations", f"{name}.__annotations__")
+        e.built(value.annotations, asked)
+        e.line(f"{asked}.clear()")
+        e.line(f"{asked}.update({{{e.dict_items(value.annotations)}}})")
     elif value.annotations is not None:
-        e.line(f"{name}.__annotations__ = {_annotations(e, value.annotations)}")
+        e.line(f"{name}.__annotations__ = {e.expr(value.annotations)}")
     if value.attrs is not None and value.attrs.fresh:
         for key, item in value.attrs.items(e.machine):
             e.line(f"{name}.__dict__[{e.expr(key)}] = {e.expr(item)}")
     return name
-
-
-def _annotations(e: Emitter, value: Value) -> str:
-    """MAKE_FUNCTION takes a flat tuple of names and annotations."""
-    if not isinstance(value, TupleValue):
-        return e.expr(value)
-    texts = [e.expr(item) for item in value.items]
-    pairs = zip(texts[::2], texts[1::2], strict=True)
-    return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
 
 
 def _bound_method(e: Emitter, value: BoundMethod) -> str:

@@ -8,7 +8,7 @@ from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import NULL, Known, Value
-from dynacap.values.container import DictValue, TupleValue
+from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import get_attribute, unpack
 from dynacap.values.data_model.attributes import make_super
 from dynacap.values.data_model.calls import call_resolved, resolve_call
@@ -115,7 +115,7 @@ def make_function(m: Machine, f: Frame, i: Instruction) -> None:
     made.cells = []
     for flag in (8, 4, 2, 1):
         if (i.arg or 0) & flag:
-            _set_part(made, flag, f.pop())
+            _set_part(m, made, flag, f.pop())
     f.push(made)
 
 
@@ -124,17 +124,18 @@ def set_function_attribute(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop a new function and a part of it by flag; push the function that has it."""
     made, part = f.pop(), f.pop()
     assert isinstance(made, FunctionValue)
-    _set_part(made, i.arg, part)
+    _set_part(m, made, i.arg, part)
     f.push(made)
 
 
-def _set_part(made: FunctionValue, flag: int, part: Value) -> None:
+def _set_part(m: Machine, made: FunctionValue, flag: int, part: Value) -> None:
     if flag == 8 and isinstance(part, TupleValue):
         made.cells = [cell for cell in part.items if isinstance(cell, CellValue)]
     elif flag == 16:
         made.fields["annotate"] = part
-    elif flag == 4:
-        made.annotations = part
+    elif flag == 4 and isinstance(part, TupleValue):
+        pairs = zip(part.items[::2], part.items[1::2], strict=True)
+        made.annotations = fresh_dict(m, pairs)
     elif flag == 2:
         made.kwdefaults = part if isinstance(part, DictValue) else None
     elif flag == 1:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dynacap.executor.frame import RETURN, Frame
 from dynacap.executor.machine import Machine
-from dynacap.executor.registry import handles
+from dynacap.executor.registry import OpHandler, handles
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Const, Sentinel, Value
 from dynacap.values.data_model import advance, iterate, truth
@@ -21,57 +23,29 @@ def jump(m: Machine, f: Frame, i: Instruction) -> None:
     _jump(f, i)
 
 
-@handles("POP_JUMP_IF_TRUE")
-def pop_jump_if_true(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop; jump if true."""
-    if truth(m, f.pop()):
-        _jump(f, i)
-
-
-@handles("POP_JUMP_IF_FALSE")
-def pop_jump_if_false(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop; jump if false."""
-    if not truth(m, f.pop()):
-        _jump(f, i)
-
-
-def _is_none(value: Value) -> bool:
+def _is_none(m: Machine, value: Value) -> bool:
     return type(value) is Const and value.value is None
 
 
-@handles("POP_JUMP_IF_NONE")
-def pop_jump_if_none(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop; jump if None."""
-    if _is_none(f.pop()):
-        _jump(f, i)
+def _jumps(test: Callable[[Machine, Value], bool], when: bool, pops: bool) -> OpHandler:
+    def handler(m: Machine, f: Frame, i: Instruction) -> None:
+        """Jump if the test of the top says so; drop the top, or only where it does not jump."""
+        top = f.pop()
+        jumps = test(m, top) is when
+        if jumps:
+            _jump(f, i)
+        if jumps and not pops:
+            f.stack.append(top)
+
+    return handler
 
 
-@handles("POP_JUMP_IF_NOT_NONE")
-def pop_jump_if_not_none(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop; jump if not None."""
-    if not _is_none(f.pop()):
-        _jump(f, i)
-
-
-@handles("JUMP_IF_TRUE_OR_POP")
-def jump_if_true_or_pop(m: Machine, f: Frame, i: Instruction) -> None:
-    """Jump and keep the top if it is true, else pop it."""
-    _jump_or_pop(m, f, i, True)
-
-
-@handles("JUMP_IF_FALSE_OR_POP")
-def jump_if_false_or_pop(m: Machine, f: Frame, i: Instruction) -> None:
-    """Jump and keep the top if it is false, else pop it."""
-    _jump_or_pop(m, f, i, False)
-
-
-def _jump_or_pop(m: Machine, f: Frame, i: Instruction, when: bool) -> None:
-    top = f.stack[-1]
-    assert isinstance(top, Value)
-    if truth(m, top) is when:
-        _jump(f, i)
-    else:
-        f.stack.pop()
+handles("POP_JUMP_IF_TRUE")(_jumps(truth, True, True))
+handles("POP_JUMP_IF_FALSE")(_jumps(truth, False, True))
+handles("POP_JUMP_IF_NONE")(_jumps(_is_none, True, True))
+handles("POP_JUMP_IF_NOT_NONE")(_jumps(_is_none, False, True))
+handles("JUMP_IF_TRUE_OR_POP")(_jumps(truth, True, False))
+handles("JUMP_IF_FALSE_OR_POP")(_jumps(truth, False, False))
 
 
 @handles("GET_ITER")

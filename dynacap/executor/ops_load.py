@@ -21,10 +21,7 @@ def nothing(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("LOAD_CONST")
 def load_const(m: Machine, f: Frame, i: Instruction) -> None:
     """Push a constant."""
-    if type(i.arg) in (tuple, frozenset):
-        f.stack.append(m.wrap(i.arg, None))
-    else:
-        f.stack.append(Const(i.arg))
+    f.stack.append(m.wrap(i.arg, None))
 
 
 @handles("LOAD_FAST")
@@ -189,12 +186,6 @@ def delete_deref(m: Machine, f: Frame, i: Instruction) -> None:
     if m.cell_content(cell) is None:
         _unbound_cell(m, f, i.arg)
     m.set_cell(cell, DELETED)
-
-
-@handles("LOAD_COMMON_CONSTANT")
-def load_common_constant(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push a class or function that is built in."""
-    f.stack.append(m.wrap(i.arg, None))
 
 
 @handles("IMPORT_NAME")

@@ -168,27 +168,3 @@ def _live_before(code: Code, index: int, live: list[int]) -> int:
     if handler is not None and raises(instruction):
         mask |= live[handler.target]
     return mask
-
-
-def leaders(code: Code) -> frozenset[int]:
-    """Return the instructions that begin a basic block."""
-    found = {0}
-    for instruction, handler in zip(code.instructions, code.handlers, strict=True):
-        if instruction.target is not None:
-            found.add(instruction.target)
-        if (instruction.target is not None or not falls(instruction)) and (
-            instruction.index + 1 < len(code)
-        ):
-            found.add(instruction.index + 1)
-        if handler is not None:
-            found.add(handler.target)
-    return frozenset(found)
-
-
-def loop_headers(code: Code) -> frozenset[int]:
-    """Return the instructions that a later instruction jumps back to."""
-    return frozenset(
-        each.target
-        for each in code.instructions
-        if each.target is not None and each.target <= each.index
-    )

@@ -114,7 +114,6 @@ CONSTANTS = {
     "LOAD_FROM_DICT_OR_DEREF": Op("namespace → a name of it, or a cell's content", 1, 1),
     "LOAD_ATTR": Op("replace the top by its attribute", 1, 1),
     "LOAD_BUILD_CLASS": Op("push __build_class__", 0, 1),
-    "LOAD_COMMON_CONSTANT": Op("push a class or function that is built in", 0, 1, raises=False),
     "LOAD_SPECIAL": Op("replace the top by the method that its class has for it", 1, 1),
     "PUSH_NULL": Op("push a NULL", 0, 1, raises=False),
 }

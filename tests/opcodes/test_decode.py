@@ -4,14 +4,13 @@ import dis
 import gc
 import importlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
 
 import pytest
 
 from dynacap.opcodes import Code, decode
 from dynacap.opcodes.canonical import OPS, effect
-from dynacap.opcodes.verify import verify
 from dynacap.opcodes.versions import version
 
 MODULES = (
@@ -52,7 +51,7 @@ def codes(request: pytest.FixtureRequest) -> list[CodeType]:
     return list(codes_of(module))
 
 
-def test_stack_balance(codes: list[CodeType]) -> None:
+def test_stack_balance(codes: list[CodeType], verify: Callable[[Code], None]) -> None:
     for code in codes:
         verify(decode(code))
 

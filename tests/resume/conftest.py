@@ -14,7 +14,7 @@ import pytest
 
 from dynacap.opcodes import decode
 from dynacap.opcodes.canonical import pops
-from dynacap.opcodes.versions import is_known, version
+from dynacap.opcodes.versions import version
 from dynacap.resume import (
     RETURN,
     Point,
@@ -317,13 +317,6 @@ class Pieces:
 def pieces() -> Pieces:
     """A decorator for functions, and the time in which they run in pieces."""
     return Pieces()
-
-
-@pytest.fixture(autouse=True)
-def _known_bytecode() -> None:
-    """These tests are for the Pythons whose bytecode is described."""
-    if not is_known():
-        pytest.skip("the bytecode of this Python is not described yet")
 
 
 @pytest.fixture(autouse=True)

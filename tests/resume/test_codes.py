@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from dynacap.errors import ResumeError
-from dynacap.opcodes import decode
+from dynacap.opcodes import Code, decode
 from dynacap.opcodes.analysis import Kind
-from dynacap.opcodes.verify import verify
 from dynacap.resume import Point, bind, enter, plain_code, step_code
 from dynacap.resume.layout import GENERATOR_FLAGS
 from dynacap.resume.point import argument_cells, stack_kinds
@@ -54,7 +53,7 @@ def points_of(code: CodeType) -> Iterator[Point]:
 
 
 @pytest.mark.parametrize("module", [contextlib, tempfile], ids=lambda m: m.__name__)
-def test_made_code_holds_together(module: ModuleType) -> None:
+def test_made_code_holds_together(module: ModuleType, verify: Callable[[Code], None]) -> None:
     """Stack depths, exception tables and jumps of code for every point of real functions."""
     made = 0
     for code in functions_of(module):

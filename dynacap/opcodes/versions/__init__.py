@@ -10,15 +10,6 @@ from dynacap.opcodes.versions.facts import running
 from dynacap.opcodes.versions.protocol import Version
 
 
-def is_known() -> bool:
-    """Whether the running Python's bytecode is described here."""
-    try:
-        version()
-    except UnsupportedPython:
-        return False
-    return True
-
-
 @cache
 def version() -> Version:
     """Return the description of the running Python's bytecode."""

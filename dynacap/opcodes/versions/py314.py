@@ -19,7 +19,7 @@ SPECIAL: dict[str, Rule] = {
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": two_locals("LOAD_FAST", "LOAD_FAST"),
     "LOAD_DEREF": rules.in_cell("LOAD_DEREF"),  # `opcode` takes it for a local
     "LOAD_SMALL_INT": rules.number("LOAD_CONST"),
-    "LOAD_COMMON_CONSTANT": listed("LOAD_COMMON_CONSTANT", CONSTANTS),
+    "LOAD_COMMON_CONSTANT": listed("LOAD_CONST", CONSTANTS),
     "LOAD_SPECIAL": listed("LOAD_SPECIAL", SPECIAL_METHODS, *py313.OVER),
     "WITH_EXCEPT_START": pieces(("WITH_EXCEPT_START", 5)),
     # The iterator stays at the end of its loop.

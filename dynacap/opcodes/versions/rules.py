@@ -177,7 +177,7 @@ SPECIAL: dict[str, Rule] = {
     "CALL_FUNCTION_EX": flag("CALL_FUNCTION_EX"),
     "FOR_ITER": pieces(("FOR_ITER", False)),
     "WITH_EXCEPT_START": pieces(("WITH_EXCEPT_START", 4)),
-    "LOAD_ASSERTION_ERROR": pieces(("LOAD_COMMON_CONSTANT", AssertionError)),
+    "LOAD_ASSERTION_ERROR": pieces(("LOAD_CONST", AssertionError)),
 }
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from dynacap.values.base import Const, Known, UserRaise, Value
-from dynacap.values.container import DictValue
 from dynacap.values.data_model import (
     delete_attribute,
     find_attribute,
@@ -199,9 +198,3 @@ def _type_call(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value
     if isinstance(cls, Known) and cls.value is type:
         return t.call(cls, list(args), kwargs)
     return type_call(t, cls, list(args), kwargs)
-
-
-def attributes_of(t: Tracer, obj: Value) -> DictValue | None:
-    """The mirror of ``obj.__dict__``, if it has one."""
-    found = attribute_or_none(t, obj, "__dict__")
-    return found if isinstance(found, DictValue) else None

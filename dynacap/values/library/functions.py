@@ -8,7 +8,7 @@ from typing import Any
 
 from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Known, Value
-from dynacap.values.container import TupleValue, fresh_dict
+from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import get_attribute
 from dynacap.values.data_model.attributes import read_real_field
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -105,9 +105,7 @@ def _annotations(t: Tracer, self: FunctionValue, /) -> Value:
     annotate = self.fields.get("annotate", NONE)
     if self.annotations is None and not is_none(annotate):
         self.annotations = t.call(annotate, [Const(_VALUES)])
-    if self.annotations is None or isinstance(self.annotations, TupleValue):
-        flat = self.annotations.items if self.annotations is not None else []
-        self.annotations = fresh_dict(t, zip(flat[::2], flat[1::2], strict=True))
+    self.annotations = self.annotations or DictValue()
     return self.annotations
 
 

@@ -119,9 +119,3 @@ def method_name(real: Any) -> str | None:
 def allow(real: Any) -> None:
     """Have calls of a function go into the graph from now on, unseen."""
     _allowed[id(real)] = real
-
-
-def disallow(real: Any) -> None:
-    """Undo :func:`allow`, and take an operation of torch's out."""
-    for table in (_allowed, _functions, _method_names):
-        table.pop(id(real), None)
