@@ -191,7 +191,8 @@ class SetValue(Stored):
     def constant(self) -> Any:
         if self.type_ is not frozenset:
             raise NotConstant(self)
-        return frozenset(_constant_item(item) for item in self.items.values())
+        made = frozenset(_constant_item(item) for item in self.items.values())
+        return made if self.real is None else self.real  # which may show another order
 
 
 class DictValue(Stored):

@@ -117,6 +117,13 @@ def test_order_of_a_set_after_its_changes() -> Scenario:
     return Scenario(function, calls, after=after)
 
 
+@program((X,))
+def test_order_of_a_set_made_from_constants(x: Tensor) -> Any:
+    numbers = {30, 1, 17, 8, 9, 25}
+    more = {*numbers, 33, 16}
+    return x + 1, list(numbers), sorted(more), [*more], str(more)
+
+
 @program((X, {1, 2, 3}), breaks=None)
 def test_a_set_knows_where_it_last_popped(x: Tensor, numbers: set[int]) -> Any:
     first = numbers.pop()

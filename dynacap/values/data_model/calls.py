@@ -187,7 +187,10 @@ def constant_operand(value: Value) -> Any:
     if type(value) is TupleValue and value.type_ is tuple:
         return tuple(_operand_inside(item) for item in value.items)
     if type(value) is SetValue and value.type_ in (set, frozenset):
-        return value.type_(constant_operand(item) for item in value.items.values())
+        for item in value.items.values():
+            constant_operand(item)
+        table = value.table()  # in the order that it shows
+        return table if type(table) is value.type_ else value.type_(table)
     if type(value) is DictValue and value.type_ is dict and value.real is None:
         return {
             constant_operand(value.keyvals[key]): _operand_inside(value.over[key])  # type: ignore[arg-type]
