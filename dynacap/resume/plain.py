@@ -70,7 +70,7 @@ def _build_waiting(code: CodeType, point: Point) -> CodeType:
     layout.mark_frame(out)
     start = out.here
     out.op("BUILD_TUPLE", 0)
-    out.op("CALL_FUNCTION_EX", 0)
+    out.call_spread()
     if first.op in version().real_bools:
         out.op("TO_BOOL")
     return with_original(layout, out, Prelude(start, offsets, call.index), first, call)
