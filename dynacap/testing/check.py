@@ -142,10 +142,10 @@ class Program:
 
 
 def as_test(made: Program, original: Callable[..., Any]) -> Callable[[], None]:
-    """A test function without arguments, under the original's name."""
+    """A test function without arguments, under the original's name; it keeps its outcome."""
 
     def test() -> None:
-        made.check()
+        vars(test)["outcome"] = made.check()
 
     test.__name__ = test.__qualname__ = made.name
     test.__doc__, test.__module__ = original.__doc__, original.__module__
