@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads, for type checkers and editors
         counters,
         disable,
         disallow_in_graph,
+        error_on_graph_break,
         explain,
         forbid_in_graph,
         graph_break,
@@ -26,8 +27,11 @@ if TYPE_CHECKING:  # what __getattr__ below loads, for type checkers and editors
         mark_dynamic,
         mark_static,
         maybe_mark_dynamic,
+        nonstrict_trace,
         recompiles,
         reset,
+        set_stance,
+        skip_frame,
         why,
     )
     from dynacap.backends import list_backends, register_backend
@@ -60,6 +64,7 @@ __all__ = [
     "counters",
     "disable",
     "disallow_in_graph",
+    "error_on_graph_break",
     "explain",
     "forbid_in_graph",
     "graph_break",
@@ -69,9 +74,12 @@ __all__ = [
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",
+    "nonstrict_trace",
     "recompiles",
     "register_backend",
     "reset",
+    "set_stance",
+    "skip_frame",
     "why",
 ]
 
@@ -88,8 +96,10 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that exist
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module 'dynacap' has no attribute {name!r}")
-        value: object = getattr(importlib.import_module(_home(name)), name)
-        globals()[name] = value
+        module = vars(importlib.import_module(_home(name)))
+        # All of the module at once: compiled code should find the others loaded.
+        globals().update((each, module[each]) for each in __all__ if each in module)
+        value: object = module[name]
         return value
 
 

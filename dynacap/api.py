@@ -30,6 +30,7 @@ from dynacap.reports import (
     session_of,
     why_of,
 )
+from dynacap.stance import STANCES, ErrorOnGraphBreak, Restoring, Stance
 from dynacap.user_code import is_users
 from dynacap.values import (
     array_library as _array_library,  # registers the handlers, as the others do
@@ -262,6 +263,56 @@ def graph_break(msg: str = "") -> None:
 
 
 marks.put(graph_break, Mark("graph_break"))
+
+
+def skip_frame(msg: str = "") -> None:
+    """Have the frame that calls this run as plain Python; does nothing there.
+
+    In a function that is inlined, the graph breaks here instead.
+    """
+
+
+marks.put(skip_frame, Mark("skip_frame"))
+
+
+def set_stance(
+    stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None
+) -> Any:
+    """What compiled callables do from now on; also a context manager and a decorator.
+
+    ``default``: as usual.  ``force_eager``: plain Python.  ``eager_on_recompile``: what is compiled
+    already is used, all else is plain Python.  ``fail_on_recompile``: all else raises
+    :class:`~dynacap.errors.RecompileError`.  ``eager_then_compile``: the first call of each
+    function is plain.  ``force_backend`` compiles what is captured meanwhile.
+    """
+    if stance not in STANCES:
+        raise UserError(f"set_stance() got {stance!r}; it takes {', '.join(sorted(STANCES))}")
+    if skip_guard_eval_unsafe:
+        raise UserError("set_stance() cannot skip guards: they are what makes compiled code right")
+    if force_backend is not None and stance not in ("default", "eager_then_compile"):
+        raise UserError(f"set_stance() got force_backend for {stance!r}, which compiles nothing")
+    backend = None if force_backend is None else lookup_backend(force_backend)
+    return Restoring(Stance(stance, backend))
+
+
+marks.put(set_stance, Mark("forbid"))
+
+
+def error_on_graph_break(error_on_graph_break: bool) -> ErrorOnGraphBreak:
+    """A context manager or decorator inside which graph breaks raise, or do not, whatever
+    ``fullgraph`` says; around calls or in compiled code."""
+    return ErrorOnGraphBreak(error_on_graph_break)
+
+
+def nonstrict_trace(fn: Any) -> Any:
+    """A function whose calls go into the graph as they are, unseen; ``fn`` stays as it is."""
+    _check_callable("nonstrict_trace", fn)
+
+    @functools.wraps(fn)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    return marks.put(traced, Mark("allow"))
 
 
 def _marking(name: str, fn: Any, mark: Mark) -> Any:

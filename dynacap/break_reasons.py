@@ -144,6 +144,7 @@ _EFFECTS = _reasons(
 
 _LANGUAGE = _reasons(
     ("explicit-break", "graph_break() was called.", "remove the call when it is not needed"),
+    ("skip-frame", "skip_frame() was called.", "remove the call when it is not needed"),
     ("disabled", "The function is marked so that it is never captured.",
      "remove the mark, or call the function outside the compiled one"),
     ("unsupported-call", "A function written in C is called that capture does not know.",

@@ -23,7 +23,8 @@ class Mark:
     """What capture does with a function.
 
     ``kind``: ``allow`` puts calls into the graph as they are; ``constant`` calls it once, while
-    capturing; ``graph_break`` breaks; ``forbid`` raises; ``disable`` breaks and runs it eagerly,
+    capturing; ``graph_break`` breaks; ``skip_frame`` runs the frame as
+    plain Python; ``forbid`` raises; ``disable`` breaks and runs it eagerly,
     all below it too if ``recursive``.
     """
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from dynacap import totals
+from dynacap import stance, totals
 from dynacap.backends import eager, interpreter
 from dynacap.backends.registry import Backend
 from dynacap.cache import Capture, Recompile, Session
@@ -83,6 +83,7 @@ class Place:
         everything = sites is None and session.options.everything
         self.plain_entry = _OFFERS_CALLEES if everything else _plain_entry(sites, code)
         self.recompiles = Recompiles()
+        stance.PLACES.add(self)
         options = session.options
         self._new_history = functools.partial(
             History, options.dynamic, floats=options.backend in (eager, interpreter)
@@ -92,6 +93,8 @@ class Place:
     def clear(self) -> None:
         """Start afresh."""
         self.table.clear()
+        self._parked: tuple[Any, ...] = ()  # entries that wait for another stance
+        self.seen = False
         self.captured = 0  # captures in all, also those whose entries are gone
         self.graphs = 0  # those of them that were worth it
         self.failures = 0
@@ -120,6 +123,8 @@ class Place:
     # -- a miss ----------------------------------------------------------------------------------
     def miss(self, flat: Flat) -> Any:
         """No entry fits: capture, unless that is in progress, hopeless, or over the limit."""
+        if stance.STATE.stance.name != "default" and self._stays_plain():
+            return self.plain_entry(*flat)
         if not self.lock.acquire(blocking=False):
             return self.plain_entry(*flat)
         try:
@@ -130,6 +135,23 @@ class Place:
             return self.plain_entry(*flat)
         fn, values = found
         return fn(*values)
+
+    def _stays_plain(self) -> bool:
+        """Whether the stance has what would have to be compiled run plain."""
+        name = stance.STATE.stance.name
+        if name == "fail_on_recompile":
+            raise RecompileError(f"{self.name} is to be compiled, and the stance is {name}")
+        if name == "eager_then_compile":
+            seen, self.seen = self.seen, True
+            return not seen and self.sites is None
+        return name in ("force_eager", "eager_on_recompile")
+
+    def park(self, away: bool) -> None:
+        """Take the entries out of the table for a while, or put them back."""
+        entries, self._parked = self._parked, self.table.entries if away else ()
+        self.table.clear()
+        for entry in reversed(entries):
+            self.table.add(entry.checker, entry.fn)
 
     def _compile_alone(self, flat: Flat) -> tuple[Callable[..., Any], Flat] | None:
         """Capture unseen by torch.compile, which may be what calls us."""
@@ -156,7 +178,7 @@ class Place:
         except _FOR_THE_USER:
             raise
         except (GraphBreak, SkipFrame, UnsupportedPython, ResumeError) as refusal:
-            if session.options.fullgraph:
+            if stance.breaks_are_errors(None, session.options.fullgraph):
                 raise self._under_fullgraph(refusal) from None
             return self._store_skip(session, attempts.guards, refusal, flat, started)
         except RecursionError:
@@ -176,7 +198,8 @@ class Place:
     ) -> tuple[Callable[..., Any], Flat]:
         region, reason = draft.region, _true_reason(draft.region)
         sources: list[Source] = [Local(index, f"arg{index}") for index in range(len(flat))]
-        built = build_entry(draft, session.options.backend, self.sites, sources)
+        backend = stance.STATE.stance.backend or session.options.backend
+        built = build_entry(draft, backend, self.sites, sources)
         skipped = None
         everything = session.options.everything
         if built.graph is None and region.result is not None and not everything:
@@ -293,13 +316,14 @@ def _true_reason(region: Region) -> GraphBreak | None:
 def _draft(attempts: Attempts, region: Region, session: Session) -> Draft:
     """The draft of the region, or of as much of it as can be made again by code."""
     options, reason = session.options, _true_reason(region)
-    if options.fullgraph and reason is not None:
+    strict = stance.breaks_are_errors(region.machine, options.fullgraph)
+    if strict and reason is not None:
         raise Unsupported.from_break(reason)
     _intern_sites(region, session)
     try:
         return draft_entry(region, options.backend)
     except GraphBreak as error:
-        if options.fullgraph:
+        if strict:
             raise
         why, before = error.bare(), error.before
     if 0 <= before < region.machine.steps:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynacap import marks
-from dynacap.errors import UserError
+from dynacap.errors import SkipFrame, UserError
 from dynacap.executor.inline import Kwargs
-from dynacap.values.base import Const, NotConstant, Value
+from dynacap.values.base import Const, NotConstant, Value, constant_or
 from dynacap.values.natives import find_native, find_polyfill, native
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ def _marked(m: Machine, mark: marks.Mark, real: Any, args: list[Value], kwargs: 
         said = [*args, *kwargs.values()]
         text = said[0].constant() if said and type(said[0]) is Const else ""
         return m.graph_break("explicit-break", str(text) or "graph_break() is called")
+    if mark.kind == "skip_frame":
+        said = [constant_or(value, "") for value in (*args, *kwargs.values())]
+        if len(m.frames) == 1 and m.depth == 0:
+            raise SkipFrame("skip-frame", str(said[0]) if said else "")
+        return m.graph_break("skip-frame", str(said[0]) if said else "")
     if mark.kind == "forbid":
         raise UserError(f"{real.__qualname__}, which forbid_in_graph() marks, is captured")
     if mark.kind == "constant":

@@ -15,7 +15,7 @@ FOLDERS = {"dynacap": "", "guards": ".guards", "fxlite": ".fxlite", "backends": 
 LAYERS = (
     ("break_reasons",),
     ("errors", "config"),
-    ("env", "log", "marks", "totals", "torch_compile"),
+    ("env", "log", "marks", "stance", "totals", "torch_compile"),
     ("opcodes", "fxlite"),
     ("guards", "hook"),
     ("backends",),

@@ -24,7 +24,7 @@ MAX_ENGINE = 15_000
 # the frame hook, whose Python is the twin of its C, and what users meet: API, options, messages.
 NOT_ENGINE = frozenset(
     """testing hook api.py break_reasons.py config.py env.py errors.py log.py marks.py reports
-    totals.py""".split()
+    stance.py totals.py""".split()
 )
 DRAWERS = re.compile(r"^_?(utils?|helpers?|common|misc)$")
 FunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
