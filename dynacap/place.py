@@ -93,7 +93,7 @@ class Place:
     def clear(self) -> None:
         """Start afresh."""
         self.table.clear()
-        self._parked: tuple[Any, ...] = ()  # entries that wait for another stance
+        self.parked: tuple[Any, ...] = ()  # entries that wait for another stance
         self.seen = False
         self.captured = 0  # captures in all, also those whose entries are gone
         self.graphs = 0  # those of them that were worth it
@@ -123,7 +123,7 @@ class Place:
     # -- a miss ----------------------------------------------------------------------------------
     def miss(self, flat: Flat) -> Any:
         """No entry fits: capture, unless that is in progress, hopeless, or over the limit."""
-        if stance.STATE.stance.name != "default" and self._stays_plain():
+        if stance.STATE.stance.name != "default" and stance.stays_plain(self):
             return self.plain_entry(*flat)
         if not self.lock.acquire(blocking=False):
             return self.plain_entry(*flat)
@@ -135,23 +135,6 @@ class Place:
             return self.plain_entry(*flat)
         fn, values = found
         return fn(*values)
-
-    def _stays_plain(self) -> bool:
-        """Whether the stance has what would have to be compiled run plain."""
-        name = stance.STATE.stance.name
-        if name == "fail_on_recompile":
-            raise RecompileError(f"{self.name} is to be compiled, and the stance is {name}")
-        if name == "eager_then_compile":
-            seen, self.seen = self.seen, True
-            return not seen and self.sites is None
-        return name in ("force_eager", "eager_on_recompile")
-
-    def park(self, away: bool) -> None:
-        """Take the entries out of the table for a while, or put them back."""
-        entries, self._parked = self._parked, self.table.entries if away else ()
-        self.table.clear()
-        for entry in reversed(entries):
-            self.table.add(entry.checker, entry.fn)
 
     def _compile_alone(self, flat: Flat) -> tuple[Callable[..., Any], Flat] | None:
         """Capture unseen by torch.compile, which may be what calls us."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
+
+from dynacap.errors import RecompileError
 
 STANCES = frozenset(
     {"default", "eager_then_compile", "force_eager", "eager_on_recompile", "fail_on_recompile"}
@@ -19,14 +21,6 @@ class Stance(NamedTuple):
 
     name: str = "default"
     backend: Any = None
-
-
-class Parkable(Protocol):
-    """What has entries that are not to be used for a while."""
-
-    def park(self, away: bool) -> None:
-        """Take the entries out of the way, or put them back."""
-        ...
 
 
 class _State:
@@ -45,7 +39,26 @@ def take(stance: Stance) -> None:
     away = stance.name == "force_eager"
     if away != (before.name == "force_eager"):
         for place in list(PLACES):
-            place.park(away)
+            _park(place, away)
+
+
+def _park(place: Any, away: bool) -> None:
+    """Take the entries of a place out of its table for a while, or put them back."""
+    entries, place.parked = place.parked, place.table.entries if away else ()
+    place.table.clear()
+    for entry in reversed(entries):
+        place.table.add(entry.checker, entry.fn)
+
+
+def stays_plain(place: Any) -> bool:
+    """Whether the stance has what would have to be compiled at a place run plain."""
+    name = STATE.stance.name
+    if name == "fail_on_recompile":
+        raise RecompileError(f"{place.name} is to be compiled, and the stance is {name}")
+    if name == "eager_then_compile":
+        seen, place.seen = place.seen, True
+        return not seen and place.sites is None
+    return name in ("force_eager", "eager_on_recompile")
 
 
 class Restoring(contextlib.ContextDecorator):

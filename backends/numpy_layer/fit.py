@@ -125,6 +125,12 @@ def is_array(twin: Twin) -> bool:
     return isinstance(twin, (np.ndarray, np.generic))
 
 
+def has_tensors(found: Any) -> bool:
+    """Whether the layer gave a tensor, or a sequence with one."""
+    parts = found if isinstance(found, (tuple, list)) else (found,)
+    return any(isinstance(part, torch.Tensor) for part in parts)
+
+
 def finish(name: str, found: Any, twin: Twin, arrays: list[Pair]) -> tuple[Finish | None, ...]:
     """What has to be done with each tensor that the layer gave, for it to be NumPy's result."""
     if is_array(twin) and isinstance(found, torch.Tensor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,25 @@ def unfit(array: Array) -> str | None:
 def facts(array: Array) -> tuple[Any, ...]:
     """What a guard expects of an array."""
     return array.dtype, array.shape, array.strides, array.flags.writeable
+
+
+def twin_of_tensor(tensor: torch.Tensor) -> Twin | None:
+    """The twin of what ``tensor.numpy()`` gives; None where torch refuses to give it."""
+    odd = tensor.requires_grad or tensor.is_conj() or tensor.is_neg()
+    if odd or tensor.device.type != "cpu" or tensor.dtype not in TORCH_DTYPES.values():
+        return None
+    layout = [*map(int, tensor.shape)], [*map(int, tensor.stride())]
+    return twin_of(torch.empty_strided(*layout, dtype=tensor.dtype).numpy())
+
+
+def no_tensor(maker: Any, tensor: torch.Tensor, twin: Twin, options: Collection[str]) -> str | None:
+    """What about an array keeps ``maker`` from making just what it makes of it eagerly, or None."""
+    if maker not in (torch.from_numpy, torch.as_tensor, torch.tensor):
+        return "an array"
+    if not set(options) <= ({"dtype", "device"} if maker is not torch.from_numpy else set()):
+        return "an array, with " + ", ".join(options)
+    if not isinstance(twin, np.ndarray):
+        return "a scalar" if maker is torch.from_numpy else None
+    if maker is not torch.tensor and (not twin.flags.writeable or tensor.storage_offset()):
+        return "read-only memory, or of the middle of some"
+    return None

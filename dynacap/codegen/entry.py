@@ -83,7 +83,8 @@ class EntryCode:
 def generate_entry(e: Emitter, result: str, call: GraphCall | None) -> EntryCode:
     """Put the parts together: the graph's call, the lines behind it (``e.lines``), the result."""
     caller = graph_call_type()
-    if call is not None and caller is not None and not call.rewinds:
+    named = call is not None and all(map(str.isidentifier, call.inputs))  # none is to be computed
+    if call is not None and caller is not None and named and not call.rewinds:
         return _behind_graph(e, result, call, caller)
     body = [] if call is None else _graph_call(e, call)
     source = _function(list(e.args.values()), [*body, *e.lines, f"return {result}"])

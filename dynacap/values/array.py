@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 import torch
 
-from dynacap.backends.numpy_layer import fit
-from dynacap.backends.numpy_layer.memory import SCALARS, TORCH_DTYPES, Twin, twin_of
+from dynacap.backends.numpy_layer import fit, memory
+from dynacap.backends.numpy_layer.memory import SCALARS, TORCH_DTYPES, Twin
 from dynacap.backends.numpy_layer.nodes import Finish, finished, node as node_of
 from dynacap.backends.numpy_layer.table import IN_PLACE, OPERATORS
 from dynacap.fxlite.node import Node
@@ -148,7 +148,7 @@ def call(t: Tracer, name: str, real: Any, args: list[Value], kwargs: Kwargs) -> 
         casts = fit.casts(name, *twins, twin)
         fakes = [arg.fake for arg in given], {key: arg.fake for key, arg in named.items()}
         found = _run_layer(t, name, node_of(name, casts), *fakes)
-        if not fit.is_array(twin) and not breaks_into_tensors(found) and name[-1] != "_":
+        if not fit.is_array(twin) and not fit.has_tensors(found) and name[-1] != "_":
             return made(t, twin)
         finish = fit.finish(name, found, twin, [(a.fake, a.twin) for a in arrays])
     except fit.UnfitError as unfit:
@@ -169,12 +169,6 @@ def _run_layer(t: Tracer, name: str, target: Any, args: Any, kwargs: Any) -> Any
         return t.tensors.world.run(target, args, kwargs)  # type: ignore[attr-defined]
     except Exception as error:
         breaks.break_on_error(t, name, error, "numpy-function")
-
-
-def breaks_into_tensors(found: Any) -> bool:
-    """Whether the layer gave a tensor, or a sequence of them."""
-    parts = found if isinstance(found, (tuple, list)) else (found,)
-    return any(isinstance(part, torch.Tensor) for part in parts)
 
 
 def _of_constants(t: Tracer, twin: Twin) -> Value | None:
@@ -228,40 +222,23 @@ def operate(t: Tracer, target: Any, args: list[Value], kwargs: Kwargs) -> Value:
     if target in IN_PLACE:
         kept = {"out": args[0]} if issubclass(args[0].cls, np.ndarray) else {}
         return call(t, IN_PLACE[target], getattr(np, IN_PLACE[target]), args, kept)
-    array = args[0]
-    if target not in _MAKERS or type(array) is not ArrayValue or len(args) > 1:
-        t.graph_break("numpy-interop", f"{target.__name__} of an array")
-    shared = target is not torch.tensor and isinstance(array.twin, np.ndarray)
-    if target is torch.from_numpy and not (shared and not kwargs):
-        t.graph_break("numpy-interop", "from_numpy of what is no array")
-    if shared and (not array.twin.flags.writeable or array.fake.storage_offset()):
-        t.graph_break("numpy-interop", "a tensor over read-only memory, or the middle of some")
-    if not kwargs.keys() <= {"dtype", "device"}:
-        t.graph_break("numpy-interop", f"{', '.join(kwargs)} for a tensor made of an array")
-    tensor = _tensor_over(t, array, torch.Tensor.detach if shared else torch.Tensor.clone)
+    why = "an array" if type(args[0]) is not ArrayValue or len(args) > 1 else None
+    if why or (why := memory.no_tensor(target, args[0].fake, args[0].twin, kwargs.keys())):  # type: ignore[attr-defined]
+        t.graph_break("numpy-interop", f"{target.__name__} of {why}")
+    shared = target is not torch.tensor and issubclass(args[0].cls, np.ndarray)
+    tensor = _tensor_over(t, args[0], torch.Tensor.detach if shared else torch.Tensor.clone)
     value: Value = t.tensors.tensor_of(*tensor)  # type: ignore[attr-defined]
     return t.tensor_method("to", [value], kwargs) if kwargs else value
-
-
-_MAKERS = (torch.from_numpy, torch.as_tensor, torch.tensor)
 
 
 def to_array(t: Tracer, args: list[Value], kwargs: Kwargs) -> Value:
     """``tensor.numpy()``: an array over the tensor's memory."""
     tensors: Any = t.tensors
     tensors.settle(t)
-    tensor: Any = args[0]
-    if len(args) > 1 or kwargs or not tensors.owns(tensor):
-        t.graph_break("numpy-interop", "Tensor.numpy is called with arguments")
-    fake = tensor.fake
-    if fake.requires_grad or fake.is_conj() or fake.is_neg() or fake.device.type != "cpu":
-        t.graph_break("numpy-interop", f"numpy() of a {tensor.describe()} that torch refuses")
-    try:
-        layout = [*map(int, fake.shape)], [*map(int, fake.stride())]
-        shown = torch.empty_strided(*layout, dtype=fake.dtype).numpy()
-    except TypeError as error:
-        t.graph_break("numpy-interop", str(error))
-    value: Value = tensors.array_of(*_tensor_over(t, tensor, torch.Tensor.detach), twin_of(shown))
+    twin = memory.twin_of_tensor(args[0].fake) if tensors.owns(args[0]) else None  # type: ignore[attr-defined]
+    if twin is None or len(args) > 1 or kwargs:
+        t.graph_break("numpy-interop", f"Tensor.numpy of a {args[0].describe()}")
+    value: Value = tensors.array_of(*_tensor_over(t, args[0], torch.Tensor.detach), twin)
     return value
 
 

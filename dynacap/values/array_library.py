@@ -12,12 +12,13 @@ from dynacap.backends.numpy_layer import table
 from dynacap.backends.numpy_layer.fit import UFUNCS
 from dynacap.backends.numpy_layer.memory import SCALARS
 from dynacap.guards.source import Source
-from dynacap.values.array import ArrayValue, arrays_of, call, operate
+from dynacap.values.array import ArrayValue, arrays_of, call
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.build import CONST_TYPES, build_known, build_object, builds, builds_subclasses
 from dynacap.values.data_model.calls import constant_operand, fold, made
 from dynacap.values.iterator import SequenceIterator
 from dynacap.values.natives import Native, find_native, native, pure
+from dynacap.values.tensor.surface import allow
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -101,12 +102,6 @@ def iterate(t: Tracer, args: list[Value], kwargs: Kwargs) -> Value:
     return SequenceIterator(args[0])
 
 
-@native(torch.from_numpy)
-def from_numpy(t: Tracer, args: list[Value], kwargs: Kwargs) -> Value:
-    """``torch.from_numpy(array)``: a tensor over the array's memory."""
-    return operate(t, torch.from_numpy, args, kwargs)
-
-
 def _register() -> None:
     for real in table.QUESTIONS:
         native(real)(_question(real))
@@ -124,6 +119,7 @@ def _register() -> None:
     for cls in (*table.CLASSES[1:], np.dtype):
         pure(raw for _, raw in table.c_methods(cls) if find_native(raw) is None)
     pure(table.PURE)
+    allow(torch.from_numpy)  # as an operation, of arrays only
 
 
 _register()
