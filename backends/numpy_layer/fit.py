@@ -54,6 +54,8 @@ def warns_at_most() -> bool:
 
 def run_twins(name: str, real: Callable[..., Any], args: Any, kwargs: Any) -> Twin:
     """NumPy's own result; a call that fails or warns is unfit."""
+    if not warns_at_most():
+        raise UnfitError("numpy-error", "np.seterr has errors raised or reported")
     if name.startswith("linalg_"):
         for twin in args:
             _make_regular(twin)

@@ -59,10 +59,15 @@ def as_tensor(array: Array) -> torch.Tensor:
     return torch.from_numpy(array)
 
 
-def layout_in(owner: Twin, view: Twin) -> tuple[Any, ...]:
-    """Where a view lies in the memory of an array, as arguments of :func:`view_of`."""
-    offset = address_of(view) - address_of(owner) if view.size else 0
-    return offset, view.shape, view.strides, view.dtype.str, view.flags.writeable
+def shown_as(twin: Twin, owner: Twin) -> tuple[Any, tuple[Any, ...]]:
+    """How an array or scalar is made of the array that owns its memory, or of its own tensor: a
+    function, and what it takes besides."""
+    if not isinstance(twin, np.ndarray):
+        return as_scalar, ()
+    if owner is twin:
+        return as_array, (twin.flags.writeable,)
+    offset = address_of(twin) - address_of(owner) if twin.size else 0
+    return view_of, (offset, twin.shape, twin.strides, twin.dtype.str, twin.flags.writeable)
 
 
 def view_of(
@@ -85,7 +90,7 @@ def view_of(
     return made
 
 
-def as_array(tensor: torch.Tensor, writeable: bool = True) -> Array:
+def as_array(tensor: torch.Tensor, writeable: bool) -> Array:
     """The array over a tensor's memory."""
     array = tensor.numpy()
     if not writeable:

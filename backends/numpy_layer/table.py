@@ -116,3 +116,9 @@ def fields() -> Iterator[Any]:
     """The descriptors of fields that follow from types, shapes and flags."""
     for cls in CLASSES[:2]:
         yield from (vars(cls)[name] for name in _FIELDS)
+
+
+def outer(ufunc: Any, a: Any, b: Any, /) -> Any:
+    """``ufunc.outer``: every element of one array with every element of the other."""
+    left, right = np.asarray(a), np.asarray(b)
+    return ufunc(left.reshape(left.shape + (1,) * right.ndim), right)

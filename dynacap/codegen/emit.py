@@ -17,9 +17,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from dynacap.backends.numpy_layer.memory import as_array, as_scalar, layout_in, view_of
+from dynacap.backends.numpy_layer.memory import shown_as
 from dynacap.codegen import runtime
 from dynacap.guards.source import FunctionGlobals, Source
 from dynacap.values.array import ArrayValue
@@ -215,14 +213,9 @@ def _symbol(e: Emitter, value: SymbolValue) -> str:
 
 def _array(e: Emitter, value: ArrayValue) -> str:
     owner = e.machine.tensors.owner_of(value)
-    if owner is not value:
-        where = repr(layout_in(owner.twin, value.twin))
-        return e.let("view", f"{e.helper(view_of)}({e.expr(owner)}, *{where})")
-    name = _node(e, value)
-    if not isinstance(value.twin, np.ndarray):
-        return e.let("scalar", f"{e.helper(as_scalar)}({name})")
-    flag = "" if value.twin.flags.writeable else ", False"
-    return e.let("array", f"{e.helper(as_array)}({name}{flag})")
+    maker, rest = shown_as(value.twin, owner.twin)
+    base = _node(e, value) if owner is value else e.expr(owner)
+    return e.let("array", f"{e.helper(maker)}({base}, *{rest!r})")
 
 
 def _tuple(e: Emitter, value: TupleValue) -> str:

@@ -15,13 +15,12 @@ from dynacap.backends.numpy_layer.nodes import Finish, finished, node as node_of
 from dynacap.backends.numpy_layer.table import IN_PLACE, OPERATORS
 from dynacap.fxlite.node import Node
 from dynacap.guards.relations import Predicate
-from dynacap.guards.source import Source
 from dynacap.values.base import Const, Known, Lazy, UnreadConst, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.data_model.calls import made
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor import breaks
-from dynacap.values.tensor.value import NodeValue, TensorValue
+from dynacap.values.tensor.value import TensorValue
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -32,32 +31,18 @@ _QUIET = Predicate((), fit.warns_at_most, "np.geterr() has errors ignored or war
 _TYPES: tuple[Any, ...] = (int, float, bool, complex, *SCALARS)
 
 
-class ArrayValue(NodeValue):
+class ArrayValue(TensorValue):
     """One array, or one scalar that came out of an array.
 
-    In the graph it is a tensor over the same memory; ``fake`` is that tensor's stand-in, ``twin``
-    the array's (:func:`twin_of`).
+    In the graph it is a tensor over the same memory, with its ``fake``; ``twin`` is the array's
+    own stand-in (:func:`twin_of`).
     """
 
-    __slots__ = ("fake", "real", "twin")
+    __slots__ = ("twin",)
 
-    def __init__(
-        self, node: Node, fake: torch.Tensor, twin: Twin, real: Any, source: Source | None
-    ) -> None:
-        super().__init__(node, source)
-        self.fake = fake
+    def __init__(self, node: Node, fake: torch.Tensor, twin: Twin, real: Any, source: Any) -> None:
+        super().__init__(node, fake, type(twin), real, source)
         self.twin = twin
-        self.real = real
-
-    @property
-    def cls(self) -> type:
-        return type(self.twin)
-
-    def release(self) -> None:
-        self.real = None
-
-    def describe(self) -> str:
-        return f"{self.cls.__name__}({self.twin.dtype}{list(self.twin.shape)})"
 
 
 class MemoryValue(TensorValue):
@@ -163,8 +148,6 @@ def call(t: Tracer, name: str, real: Any, args: list[Value], kwargs: Kwargs) -> 
 
 
 def _run_layer(t: Tracer, name: str, target: Any, args: Any, kwargs: Any) -> Any:
-    if not fit.warns_at_most():
-        t.graph_break("numpy-error", "np.seterr has errors raised or reported")
     try:
         return t.tensors.world.run(target, args, kwargs)  # type: ignore[attr-defined]
     except Exception as error:
@@ -173,18 +156,15 @@ def _run_layer(t: Tracer, name: str, target: Any, args: Any, kwargs: Any) -> Any
 
 def _of_constants(t: Tracer, twin: Twin) -> Value | None:
     """What NumPy made of constants alone is just that; of a small array there is a copy."""
-    if isinstance(twin, (tuple, list)) and any(map(fit.is_array, twin)):
-        return None
     if not isinstance(twin, np.ndarray):
-        return made(t, twin)
+        holds = isinstance(twin, (tuple, list)) and any(map(fit.is_array, twin))
+        return None if holds else made(t, twin)
     if twin.nbytes > _SMALL or twin.dtype not in TORCH_DTYPES:
         return None
     tensors: Any = t.tensors
     held = tensors.wrap(t, torch.from_numpy(twin.copy("C")), None)
     copy = node_of("copy", (), (Finish(held.fake.dtype, fit.strides(twin)),))
-    fake = tensors.world.run(copy, (held.fake,), {})
-    node = tensors.add_node(t, "call_function", copy, (held.node,), {}, fake)
-    value: Value = tensors.array_of(node, fake, twin)
+    value: Value = tensors.array_of(*_tensor_over(t, held, copy), twin)
     return value
 
 

@@ -17,7 +17,7 @@ from dynacap.values.base import Const, Known, Value
 from dynacap.values.build import CONST_TYPES, build_known, build_object, builds, builds_subclasses
 from dynacap.values.data_model.calls import constant_operand, fold, made
 from dynacap.values.iterator import SequenceIterator
-from dynacap.values.natives import Native, find_native, native, pure
+from dynacap.values.natives import Native, find_native, native, polyfill, pure
 from dynacap.values.tensor.surface import allow
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ def _register() -> None:
     for cls in (*table.CLASSES[1:], np.dtype):
         pure(raw for _, raw in table.c_methods(cls) if find_native(raw) is None)
     pure(table.PURE)
+    polyfill(np.ufunc.outer)(table.outer)
     allow(torch.from_numpy)  # as an operation, of arrays only
 
 

@@ -68,7 +68,7 @@ class TensorFamily:
         self.inputs: list[Value] = []
         self.world = FakeWorld()
         self.recall = Recall(self.world)
-        self._by_fake: dict[int, TensorValue | ArrayValue] = {}
+        self._by_fake: dict[int, TensorValue] = {}
         self._owners: dict[int, ArrayValue] = {}  # by the id of what owns their twins' memory
         self._first_operation: Node | None = None
         self._undo: list[Callable[[], object]] = []
@@ -251,13 +251,13 @@ class TensorFamily:
     def tensor_of(self, node: Node, fake: torch.Tensor) -> TensorValue:
         """The tensor that a fake stands for; ``node`` is the last that gave it."""
         known = self._by_fake.get(id(fake))
-        if isinstance(known, TensorValue):
+        if type(known) is TensorValue:
             known.node = node
             return known
         value = self._by_fake[id(fake)] = TensorValue(node, fake)
         return value
 
-    def known_tensor(self, fake: Any) -> TensorValue | ArrayValue | None:
+    def known_tensor(self, fake: Any) -> TensorValue | None:
         """The tensor or array that a fake stands for, if it is not new."""
         return self._by_fake.get(id(fake))
 
