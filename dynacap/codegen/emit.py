@@ -36,6 +36,7 @@ from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.value import NodeValue, TensorValue
 
 _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
+_OF_CLASS = types.ClassMethodDescriptorType  # dict.fromkeys and its kin, whose object is a class
 _RESERVED = {"graph", "entry", "outputs", *dir(builtins)}
 Rule = Callable[["Emitter", Any], str]
 
@@ -400,7 +401,10 @@ def _bound_method(e: Emitter, value: BoundMethod) -> str:
     func, obj = e.expr(value.func), e.expr(value.obj)
     if value.cls is types.MethodType:
         return e.let("method", f"{e.constant(types.MethodType, 'MethodType')}({func}, {obj})")
-    return e.let("method", f"{func}.__get__({obj})")
+    if isinstance(value.func, Known) and isinstance(value.func.value, _OF_CLASS):
+        return e.let("method", f"{func}.__get__(None, {obj})")
+    # Without the type, CPython crashes for methods that ask for it (METH_METHOD).
+    return e.let("method", f"{func}.__get__({obj}, type({obj}))")
 
 
 def _property(e: Emitter, value: PropertyValue) -> str:

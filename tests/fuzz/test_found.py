@@ -1,6 +1,8 @@
 """What generated programs found, each in its smallest form."""
 
+import array
 import collections
+import re
 import traceback
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +13,7 @@ from torch import Tensor
 from dynacap.testing import Scenario, call, program, scenario
 
 X = torch.arange(6.0).reshape(2, 3)
+PATTERN = re.compile("a")
 
 
 class Base:
@@ -67,6 +70,15 @@ def test_what_cannot_be_deleted(x: Tensor, one: Any) -> Any:
 @program((X, Base()), (X, 2), breaks=None)
 def test_super_of_what_is_no_instance(x: Tensor, one: Any) -> Any:
     return x + super(Sub, one).method()
+
+
+@program((X, array.array("b", [1])), breaks=None)
+def test_bound_c_methods_kept_across_a_break(x: Tensor, numbers: Any) -> Any:
+    x = x + 1
+    push, made, parse = numbers.extend, dict.fromkeys, PATTERN.match
+    print("break")
+    push([2])
+    return x, made("ab"), parse("aa") is not None, numbers.tolist()
 
 
 def noted(log: list[Any]) -> Iterator[int]:
