@@ -36,7 +36,6 @@ from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.value import NodeValue, TensorValue
 
 _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
-_OF_CLASS = types.ClassMethodDescriptorType  # dict.fromkeys and its kin, whose object is a class
 _RESERVED = {"graph", "entry", "outputs", *dir(builtins)}
 Rule = Callable[["Emitter", Any], str]
 
@@ -401,10 +400,10 @@ def _bound_method(e: Emitter, value: BoundMethod) -> str:
     func, obj = e.expr(value.func), e.expr(value.obj)
     if value.cls is types.MethodType:
         return e.let("method", f"{e.constant(types.MethodType, 'MethodType')}({func}, {obj})")
-    if isinstance(value.func, Known) and isinstance(value.func.value, _OF_CLASS):
-        return e.let("method", f"{func}.__get__(None, {obj})")
+    of_class = isinstance(getattr(value.func, "value", None), types.ClassMethodDescriptorType)
     # Without the type, CPython crashes for methods that ask for it (METH_METHOD).
-    return e.let("method", f"{func}.__get__({obj}, type({obj}))")
+    bound = f"None, {obj}" if of_class else f"{obj}, type({obj})"
+    return e.let("method", f"{func}.__get__({bound})")
 
 
 def _property(e: Emitter, value: PropertyValue) -> str:

@@ -64,8 +64,8 @@ class Value:
     def title(self) -> str:
         """The type as CPython's errors name it: with its module, if no class statement made it."""
         cls = self.cls
-        made_by_c = not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE
-        made_by_c = made_by_c and cls.__module__ != "builtins"
+        by_statement = cls.__flags__ & (_HEAP_TYPE | _IMMUTABLE_TYPE) == _HEAP_TYPE
+        made_by_c = not by_statement and cls.__module__ != "builtins"
         return f"{cls.__module__}.{cls.__name__}" if made_by_c else cls.__name__
 
     def constant(self) -> Any:

@@ -328,8 +328,7 @@ def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     if type(obj) is Known and isinstance(obj.value, type) and issubclass(obj.value, cls):
         return SuperValue(start, obj, obj.value)
     if not issubclass(obj.cls, cls):
-        message = "super(type, obj): obj must be an instance or subtype of type"
-        t.raise_error(TypeError, message)
+        t.raise_error(TypeError, "super(type, obj): obj must be an instance or subtype of type")
     return SuperValue(start, obj, obj.cls)
 
 

@@ -203,12 +203,10 @@ def apply(t: Tracer, self: SetValue, method: str, combine: Combine, other: Value
     """Call a method that changes the set by what another iterable holds."""
     other = _walked_once(t, other)
     stored, keyed, table = as_storage(t, other), keyed_of(t, other), table_of(t, other)
-    if issubclass(other.cls, frozenset):
-        given = other  # the very table, whose collisions are copied with it
-    elif isinstance(stored, SetValue):
-        given = SetValue(dict(keyed), shadow=set(table))
-    else:
-        given = ListValue([*keyed.values()])
+    given = other  # a frozenset as it is: the very table, whose collisions are copied with it
+    if not issubclass(other.cls, frozenset):
+        is_set = isinstance(stored, SetValue)
+        given = SetValue({**keyed}, shadow=set(table)) if is_set else ListValue([*keyed.values()])
     getattr(self.changing(), method)(table)
     self.items = combine(self.items, keyed)
     self.steps.append((method, given))
