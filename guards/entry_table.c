@@ -1,9 +1,10 @@
 /* _fastcheck.EntryTable and its entries. */
-#include "entry_table.h"
+#include "entry_index.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
-enum { FEW_SLOTS = 32 };
+enum { FEW_SLOTS = 32, FEW_ENTRIES = 4 };
 
 /* Entries. */
 
@@ -70,6 +71,14 @@ rearranged(PyObject *entries, Py_ssize_t position, PyObject *first)
     return made;
 }
 
+static void
+forget_index(EntryTableObject *table)
+{
+    EntryIndex *index = table->index;
+    table->index = NULL;
+    index_release(index);
+}
+
 static int
 table_drop(EntryTableObject *table, EntryObject *entry)
 {
@@ -87,6 +96,7 @@ table_drop(EntryTableObject *table, EntryObject *entry)
         if (table->entries == before) {
             entry->table = NULL;
             table->entries = after;
+            forget_index(table); /* it holds the entry */
             Py_DECREF(before);
             return 1;
         }
@@ -191,6 +201,17 @@ move_to_front(EntryTableObject *table, PyObject *entry)
     }
 }
 
+static void
+note_hit(EntryTableObject *table, EntryObject *entry)
+{
+    entry->hits++;
+    entry->used = ++table->clock;
+    if (PyTuple_GET_SIZE(table->entries) <= FEW_ENTRIES
+        && PyTuple_GET_ITEM(table->entries, 0) != (PyObject *)entry) {
+        move_to_front(table, (PyObject *)entry);
+    }
+}
+
 /* A checker that is not ours is asked through its method, and calls fn with a tuple. */
 static PyObject *
 try_foreign(EntryObject *entry, PyObject *const *flat, Py_ssize_t nflat, int *hit)
@@ -216,8 +237,8 @@ try_foreign(EntryObject *entry, PyObject *const *flat, Py_ssize_t nflat, int *hi
 /* Run the entry if its guards hold: its result or NULL with an exception, and *hit = 1.  NULL and
  * *hit = 0 where they do not hold, or with the exception that a check let through. */
 static PyObject *
-try_entry(EntryTableObject *table, EntryObject *entry, int is_first, PyObject *const *flat,
-          Py_ssize_t nflat, int *hit)
+try_entry(EntryTableObject *table, EntryObject *entry, PyObject *const *flat, Py_ssize_t nflat,
+          int *hit)
 {
     PyObject *few[FEW_SLOTS + 1], **room = few, *result = NULL;
     if (entry->dead || entry->checker == NULL) {
@@ -225,7 +246,9 @@ try_entry(EntryTableObject *table, EntryObject *entry, int is_first, PyObject *c
     }
     if (!PyObject_TypeCheck(entry->checker, &Checker_Type)) {
         result = try_foreign(entry, flat, nflat, hit);
-        entry->hits += *hit;
+        if (*hit) {
+            note_hit(table, entry);
+        }
         return result;
     }
     CheckerObject *checker = (CheckerObject *)Py_NewRef(entry->checker);
@@ -240,10 +263,7 @@ try_entry(EntryTableObject *table, EntryObject *entry, int is_first, PyObject *c
     PyObject **slots = room + 1; /* one before the arguments is for the callee to use */
     if (program_run(&checker->program, flat, nflat, slots) == 1) {
         *hit = 1;
-        entry->hits++;
-        if (!is_first) {
-            move_to_front(table, (PyObject *)entry);
-        }
+        note_hit(table, entry);
         PyObject *fn = Py_NewRef(entry->fn);
         result = PyObject_Vectorcall(fn, slots, (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET,
                                      NULL);
@@ -259,6 +279,64 @@ try_entry(EntryTableObject *table, EntryObject *entry, int is_first, PyObject *c
     return result;
 }
 
+/* Try entries in turn, all of them or those at some positions, until one fits or a check lets an
+ * exception through. */
+static PyObject *
+try_entries(EntryTableObject *table, PyObject *entries, const int32_t *positions, Py_ssize_t count,
+            PyObject *const *flat, Py_ssize_t nflat, int *hit)
+{
+    PyObject *result = NULL;
+    for (Py_ssize_t i = 0; i < count && !*hit; i++) {
+        EntryObject *entry
+            = (EntryObject *)PyTuple_GET_ITEM(entries, positions == NULL ? i : positions[i]);
+        Py_INCREF(entry);
+        result = try_entry(table, entry, flat, nflat, hit);
+        Py_DECREF(entry);
+        if (!*hit && PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    return result;
+}
+
+/* The index of the entries as they are now, held; NULL: there is none. */
+static EntryIndex *
+current_index(EntryTableObject *table)
+{
+    EntryIndex *old = table->index;
+    if (old == NULL || index_entries(old) != table->entries) {
+        table->index = index_make(table->entries);
+        index_release(old);
+    }
+    return table->index == NULL ? NULL : index_hold(table->index);
+}
+
+/* Many entries: only those that what tells them apart does not rule out. */
+static PyObject *
+try_likely(EntryTableObject *table, PyObject *entries, PyObject *const *flat, Py_ssize_t nflat,
+           int *hit)
+{
+    EntryIndex *index = current_index(table);
+    const int32_t *likely = NULL, *others;
+    Py_ssize_t count = -1;
+    PyObject *result = NULL;
+    if (index != NULL && index_entries(index) == entries) {
+        count = index_find(index, flat, nflat, &likely);
+    }
+    if (count < 0) {
+        result = try_entries(table, entries, NULL, PyTuple_GET_SIZE(entries), flat, nflat, hit);
+    }
+    else {
+        result = try_entries(table, entries, likely, count, flat, nflat, hit);
+        if (!*hit && !PyErr_Occurred()) {
+            count = index_others(index, &others);
+            result = try_entries(table, entries, others, count, flat, nflat, hit);
+        }
+    }
+    index_release(index);
+    return result;
+}
+
 static PyObject *
 table_call(PyObject *callable, PyObject *const *flat, size_t nargsf, PyObject *kwnames)
 {
@@ -268,20 +346,13 @@ table_call(PyObject *callable, PyObject *const *flat, size_t nargsf, PyObject *k
         PyErr_SetString(PyExc_TypeError, "a table of entries takes no keyword arguments");
         return NULL;
     }
-    PyObject *entries = Py_NewRef(self->entries), *result = NULL;
+    PyObject *entries = Py_NewRef(self->entries), *result;
+    Py_ssize_t count = PyTuple_GET_SIZE(entries);
     int hit = 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(entries) && !hit; i++) {
-        EntryObject *entry = (EntryObject *)PyTuple_GET_ITEM(entries, i);
-        Py_INCREF(entry);
-        result = try_entry(self, entry, i == 0, flat, nflat, &hit);
-        Py_DECREF(entry);
-        if (!hit && PyErr_Occurred()) {
-            Py_DECREF(entries);
-            return NULL;
-        }
-    }
+    result = count <= FEW_ENTRIES ? try_entries(self, entries, NULL, count, flat, nflat, &hit)
+                                  : try_likely(self, entries, flat, nflat, &hit);
     Py_DECREF(entries);
-    if (hit) {
+    if (hit || PyErr_Occurred()) {
         return result;
     }
     PyObject *miss = Py_NewRef(self->miss);
@@ -326,11 +397,16 @@ forget_entries(EntryTableObject *self)
         ((EntryObject *)PyTuple_GET_ITEM(old, i))->table = NULL;
     }
     Py_XDECREF(old);
+    forget_index(self);
 }
 
 static int
 table_traverse(EntryTableObject *self, visitproc visit, void *arg)
 {
+    int stop = index_visit(self->index, visit, arg);
+    if (stop) {
+        return stop;
+    }
     Py_VISIT(self->entries);
     Py_VISIT(self->miss);
     return 0;
@@ -373,6 +449,7 @@ table_add(EntryTableObject *self, PyObject *args)
     entry->watched = entry->weakreflist = NULL;
     entry->table = NULL;
     entry->hits = 0;
+    entry->used = ++self->clock;
     entry->dead = 0;
     PyObject_GC_Track(entry);
     PyObject *before, *after = NULL;
@@ -413,10 +490,22 @@ table_clear(EntryTableObject *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
+static int
+used_later(const void *left, const void *right)
+{
+    Py_ssize_t a = (*(EntryObject *const *)left)->used, b = (*(EntryObject *const *)right)->used;
+    return (b > a) - (b < a);
+}
+
 static PyObject *
 table_get_entries(EntryTableObject *self, void *Py_UNUSED(closure))
 {
-    return Py_NewRef(self->entries);
+    PyObject *sorted = rearranged(self->entries, -1, NULL);
+    if (sorted != NULL && PyTuple_GET_SIZE(sorted) > 0) {
+        qsort(&PyTuple_GET_ITEM(sorted, 0), (size_t)PyTuple_GET_SIZE(sorted), sizeof(PyObject *),
+              used_later);
+    }
+    return sorted;
 }
 
 static PyObject *

@@ -14,6 +14,7 @@ typedef struct {
     PyObject *weakreflist;
     struct EntryTableObject *table; /* borrowed; NULL when the entry is in no table */
     Py_ssize_t hits;
+    Py_ssize_t used; /* when it was added or ran last, by the table's clock */
     char dead;
 } EntryObject;
 
@@ -21,6 +22,8 @@ typedef struct EntryTableObject {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *entries; /* owned tuple, never changed in place: a walk keeps the one it began with */
+    struct EntryIndex *index; /* owned; of these entries or of earlier ones; NULL: none made */
+    Py_ssize_t clock;
     PyObject *miss;    /* owned */
     PyObject *weakreflist;
 } EntryTableObject;

@@ -274,6 +274,22 @@ tensor_extent(PyObject *value, Extent *extent)
     return 1;
 }
 
+int
+tensor_sizes(PyObject *value, const int64_t **sizes, int32_t *ndim)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    if (type != tensor_type && type != parameter_type) {
+        return 0;
+    }
+    const void *impl = tensor_layout.dims == 0 ? NULL : tensor_impl(value);
+    if (impl == NULL || word_at(impl, tensor_layout.dims) > INLINE_DIMS) {
+        return -1;
+    }
+    *ndim = (int32_t)word_at(impl, tensor_layout.dims);
+    *sizes = (const int64_t *)((const char *)impl + tensor_layout.dims) + 1;
+    return 1;
+}
+
 static int
 read_dims(PyObject *dims, int64_t *out)
 {

@@ -34,6 +34,9 @@ typedef struct {
 } Extent;
 int tensor_extent(PyObject *value, Extent *extent);
 
+/* The sizes of a plain tensor, where they lie: 1; 0 for anything else; -1: that cannot be told. */
+int tensor_sizes(PyObject *value, const int64_t **sizes, int32_t *ndim);
+
 /* Look torch's accessors up; to be called before a spec is used. */
 PyObject *bind_torch(PyObject *module, PyObject *torch);
 

@@ -20,6 +20,7 @@ from dynacap.guards import (
     InstanceDict,
     Local,
     Predicate,
+    SeqItem,
     TypeIs,
     TypeOf,
 )
@@ -336,3 +337,68 @@ def test_python_checker_in_either_table(table: EntryTable) -> None:
     table.add(PythonChecker(GuardSet([ConstEq(X, 1)]), [X]), told("python"))
     assert table(1) == ("python", 1)
     assert table(2) == ("miss", 2)
+
+
+def many_guards(classes: list[type]) -> list[GuardSet]:
+    """Entries told apart by constants, by several flags, by classes, and some by nothing."""
+    n = len(classes)
+    flags = [SeqItem(Y, bit) for bit in range(10)]
+    return [
+        *(GuardSet([ConstEq(X, i), TypeIs(Y, tuple)]) for i in range(n)),
+        *(
+            GuardSet([ConstEq(X, "flags"), *(ConstEq(f, bool(i >> b & 1)) for b, f in enumerate(flags))])
+            for i in range(n)
+        ),
+        *(GuardSet([TypeIs(X, classes[i]), TypeIs(Y, str)]) for i in range(n)),
+        GuardSet([Predicate((Y,), lambda y: y == 5, "is five")]),
+    ]  # fmt: skip
+
+
+def test_many_entries(table: EntryTable, make_checker: MakeChecker) -> None:
+    n = 150
+    classes = [type(f"Class{i}", (), {}) for i in range(n)]
+    for position, each in enumerate(many_guards(classes)):
+        table.add(make_checker(each), told(str(position)))
+    for i in (0, 3, n - 1, 77):
+        assert table(i, ()) == (str(i),)
+        values = tuple(bool(i >> bit & 1) for bit in range(10))
+        assert table("flags", values) == (str(n + i),)
+        assert table(classes[i](), "text") == (str(2 * n + i),)
+    assert table(None, 5) == (str(3 * n),)
+    for missed in ((n, ()), (0.0, ()), (True, []), ("flags", (True,)), ("flags", "text"), ()):
+        assert table(*missed) == ("miss", *missed)
+    first = table.entries[0]
+    assert first.hits == 1
+    table.remove(first)
+    assert table(None, 5) == ("miss", None, 5)
+    table.clear()
+    assert table(0, ()) == ("miss", 0, ())
+
+
+def test_many_entries_by_turns(table: EntryTable, make_checker: MakeChecker) -> None:
+    """The entries are listed by use, and one that is dropped is freed."""
+    removed = [table.add(make_checker(GuardSet([ConstEq(X, n)])), told(str(n))) for n in range(40)]
+    for n in (3, 30, 3, 17):
+        assert table(n) == (str(n),)
+    assert [entry.hits for entry in table.entries[:4]] == [1, 2, 1, 0]
+    gone = weakref.ref(removed[17])
+    table.remove(removed[17])
+    del removed
+    gc.collect()
+    assert gone() is None
+    assert table(17) == ("miss", 17)
+    assert table(18) == ("18",)
+
+
+def test_entries_of_objects_that_die_by_the_dozen(
+    table: EntryTable, make_checker: MakeChecker
+) -> None:
+    classes = [type(f"Class{i}", (), {}) for i in range(30)]
+    for cls in classes:
+        table.add(make_checker(GuardSet([TypeIs(X, cls)])), told(cls.__name__))
+    assert table(classes[7]()) == ("Class7",)
+    del cls, classes[10:20]
+    gc.collect()
+    assert len(table.entries) == 20
+    assert table(classes[-1]()) == ("Class29",)
+    assert table(type("Class7", (), {}))[0] == "miss"  # type: ignore[index]
