@@ -3,16 +3,18 @@
     python benchmarks/overhead.py [--quick] [--only dynacap|torch]
 
 Warm: the time of a call less the time of the bare operations (the same tensor operations in a plain
-loop, without modules), for functions of 2 and 20 tensors, modules of 10, 100 and 400 submodules
-with a parameter each, and a function with a graph break. Cold: the first call of a transformer of
-1, 4, 16 and 64 layers. All sides take turns within one process, and medians are shown: CPU time,
-wall time in brackets.
+loop, without modules), for functions of 2 and 20 tensors, modules of 10 to 1,600 submodules with a
+parameter each, and the same with attributes and containers alone (a forward that reads them and
+does one operation), a ResNet-18, a function with a graph break, and one with 512 entries (the one
+that ran last, and all by turns). Cold: the first call of a transformer of 1, 4, 16 and 64 layers.
+All sides take turns within one process, and medians are shown: CPU time, wall time in brackets.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import os
 import statistics
 import time
@@ -25,7 +27,7 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
-from compilers import COMPILERS
+from compilers import COMPILERS, ENGINE
 from machine import save
 from rich.console import Console
 from rich.progress import Progress
@@ -48,12 +50,16 @@ class Timing:
 
 @dataclass
 class Case:
-    """One warm case: the bare operations, and the program that is compiled."""
+    """One warm case: the bare operations, and the program that is compiled.
+
+    ``calls`` are the arguments that it is called with by turns, each before it is timed, too.
+    """
 
     name: str
     bare: Call
     program: Callable[..., Any]
     args: tuple[Any, ...]
+    calls: tuple[tuple[Any, ...], ...] = ()
 
 
 class Scale(nn.Module):
@@ -65,6 +71,67 @@ class Scale(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x * self.weight
+
+
+class Plain(nn.Module):
+    """A submodule without parameters: attributes, a list, a dict."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+        self.rates = [0.5, 0.25]
+        self.table = {"scale": 2}
+
+    def forward(self, total: float) -> float:
+        if self.training:
+            return total
+        return total + self.rates[1] * self.table["scale"] * self.number
+
+
+class Attributes(nn.Module):
+    """Reads what its submodules have, and does one operation."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(Plain(number) for number in range(count))
+
+    def forward(self, x: Tensor) -> Tensor:
+        total = 0.0
+        for part in self.parts:
+            total = part(total)
+        return x * total
+
+
+class Residual(nn.Module):
+    """The basic block of a ResNet."""
+
+    def __init__(self, before: int, width: int) -> None:
+        super().__init__()
+        stride = 1 if before == width else 2
+        self.conv1 = nn.Conv2d(before, width, 3, stride, 1, bias=False)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride == 2:
+            conv = nn.Conv2d(before, width, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(conv, nn.BatchNorm2d(width))
+
+    def forward(self, x: Tensor) -> Any:
+        y = nn.functional.relu(self.norm1(self.conv1(x)))
+        return nn.functional.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+
+
+def resnet18() -> nn.Module:
+    """ResNet-18, narrow, so that the convolutions do not hide what is around them."""
+    widths = (8, 8, 16, 32, 64)
+    blocks = [
+        Residual(before if first else width, width)
+        for before, width in itertools.pairwise(widths)
+        for first in (True, False)
+    ]
+    stem = [nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()]
+    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)]
+    return nn.Sequential(*stem, nn.MaxPool2d(3, 2, 1), *blocks, *head)
 
 
 class Block(nn.Module):
@@ -111,17 +178,45 @@ def broken(x: Tensor) -> Tensor:
     return y * 2
 
 
-def warm_cases() -> Iterator[Case]:
+def warm_cases(entries: int) -> Iterator[Case]:
     """The warm cases, freshly made."""
     for count, function in ((2, add_two), (20, add_twenty)):
         tensors = tuple(torch.ones(4) for _ in range(count))
         yield Case(f"{count} tensors", functools.partial(chain, *tensors), function, tensors)
-    for count in (10, 100, 400):
+    for count in (10, 100, 400, 1600):
         model = nn.Sequential(*(Scale() for _ in range(count))).eval()
         weights, x = list(model.parameters()), torch.ones(4)
         yield Case(f"{count} submodules", functools.partial(multiply, x, weights), model, (x,))
     x = torch.ones(4)
+    for count in (100, 400, 1600):
+        reader = Attributes(count).eval()
+        yield Case(f"attributes of {count}", lambda: x * 2.5, reader, (x,))
+    image = torch.ones(1, 3, 16, 16)
+    resnet = resnet18().eval()
+    yield Case("ResNet-18", graph_of(resnet, image), resnet, (image,))
     yield Case("one graph break", lambda: (x + 1) * 2, broken, (x,))
+    calls = tuple((x, f"flag {number}") for number in range(entries))
+    turns = itertools.cycle(calls)
+    yield Case(f"{entries} entries, the last", lambda: x + 1, flagged, calls[-1], calls)
+    yield Case(f"{entries}, by turns", lambda: next(turns)[0] + 1, flagged, (), calls)
+
+
+def graph_of(model: nn.Module, *args: Any) -> Call:
+    """The operations of a model, one after the other, without the model."""
+    seen: list[Call] = []
+
+    def keep(graph: Any, inputs: Any) -> Callable[..., Any]:
+        forward: Callable[..., Any] = graph.forward
+        seen.append(functools.partial(forward, *inputs))
+        return forward
+
+    with torch.no_grad():
+        ENGINE.compile(model, backend=keep, fullgraph=True)(*args)
+    return seen[0]
+
+
+def flagged(x: Tensor, flag: str) -> Tensor:
+    return x - 1 if flag == "down" else x + 1
 
 
 def multiply(x: Tensor, weights: list[nn.Parameter]) -> Tensor:
@@ -158,15 +253,23 @@ def medians(case: str, calls: dict[str, Call], rounds: int, block: float) -> lis
 
 def time_warm(case: Case, sides: list[str], rounds: int) -> list[Timing]:
     """Warm calls of one case on all sides."""
-    calls: dict[str, Call] = {
-        "bare": case.bare,
-        "eager": functools.partial(case.program, *case.args),
-    }
-    for side in sides:
-        target = COMPILERS[side].compile(case.program)
-        calls[side] = functools.partial(target, *case.args)
-    with torch.no_grad():
+    calls: dict[str, Call] = {"bare": case.bare}
+    limit = len(case.calls) + 8
+    limits = {"recompile_limit": limit, "accumulated_recompile_limit": limit}
+    with torch.no_grad(), ENGINE.config.patch(**limits), torch._dynamo.config.patch(**limits):
+        for side in ("eager", *sides):
+            target = case.program if side == "eager" else COMPILERS[side].compile(case.program)
+            for args in case.calls:
+                target(*args)
+            calls[side] = (
+                functools.partial(target, *case.args) if case.args else in_turn(target, case.calls)
+            )
         return medians(case.name, calls, rounds, block=0.01)
+
+
+def in_turn(target: Callable[..., Any], calls: tuple[tuple[Any, ...], ...]) -> Call:
+    turns = itertools.cycle(calls)
+    return lambda: target(*next(turns))
 
 
 def time_cold(layers: int, sides: list[str], rounds: int) -> list[Timing]:
@@ -230,10 +333,11 @@ def main() -> None:
     sides = [options.only] if options.only else list(SIDES)
     rounds = 5 if options.quick else 21
     depths = (1, 4) if options.quick else (1, 4, 16, 64)
+    entries = 64 if options.quick else 512
     timings: list[Timing] = []
     with settled(), Progress(transient=True) as progress:
-        task = progress.add_task("measuring", total=6 + len(depths))
-        for case in warm_cases():
+        task = progress.add_task("measuring", total=13 + len(depths))
+        for case in warm_cases(entries):
             timings += time_warm(case, sides, rounds)
             progress.advance(task)
         for layers in depths:
