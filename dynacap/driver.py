@@ -117,14 +117,15 @@ class Driver:
         waiting = () if stack else sites[:-1]
         runner = self._runner(sites[-1])
         own = [] if stack else _taken_off(values, sites[-1].count)
+        handled = self._handled(waiting, values) if waiting else None
         token = self.hook.enter(self.offer)
         try:
             if stack:
                 outcome, result = None, [self._stacked(sites, values)()]
             elif plain:
-                outcome, result = None, [runner.plain(own, self._handled(waiting, values))]
+                outcome, result = None, [runner.plain(own, handled)]
             else:
-                outcome, result = runner.step(own, self._handled(waiting, values))
+                outcome, result = runner.step(own, handled)
         except BaseException as error:
             raised = without_ours(error)
         else:
@@ -191,6 +192,8 @@ class Driver:
     def _runner(self, site: Site) -> Runner:
         runner = self._runners.get(site)
         if runner is None:
+            for code in hidden_codes():  # which stand between the hook's start and the user's code
+                self.hook.mark_never(code)
             made = Runner(site, self.hook, self.session.site)
             runner = self._runners.setdefault(site, made)
         return runner

@@ -131,5 +131,5 @@ def without_ours(error: BaseException) -> BaseException:
 
 def hidden_codes() -> tuple[CodeType, ...]:
     """The code of ours that stands between the user's frames while a frame runs on."""
-    methods = (Runner.step, Runner.plain, Runner.throw, Runner._run, Runner._call, call_handling)
-    return tuple(method.__code__ for method in methods)
+    methods = (Runner.step, Runner.plain, Runner.throw, Runner._run, Runner._call, Runner._step)
+    return (*(method.__code__ for method in methods), call_handling.__code__)
