@@ -16,9 +16,9 @@ typedef struct {
     PyObject *const *flat;
     Py_ssize_t nflat;
     Recall *made;
-    /* By node: the value, how sure it is, and whether its state is vouched for. */
+    /* By node: the value, how sure it is, and whether its state and its type are vouched for. */
     PyObject **seen;
-    uint8_t *certainty, *vouched;
+    uint8_t *certainty, *vouched, *typed;
     const void *weak[KNOWN_WEAK]; /* places of weak references, of which there are facts */
     int nweak;
     int failed; /* no memory */
@@ -67,10 +67,30 @@ vouch_operand(Recorder *r, const Operand *operand)
     return vouch_pointer(r, &weak->wr_object, weak->wr_object);
 }
 
+/* Whether objects of this type stay of this type. */
 static int
-vouch_type(Recorder *r, PyObject *value)
+is_for_good(PyTypeObject *type)
 {
-    return vouch_pointer(r, &value->ob_type, (PyObject *)Py_TYPE(value));
+    return (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0 && type != &PyModule_Type;
+}
+
+/* That the value of this node is of the type of which it is. */
+static int
+vouch_type(Recorder *r, int32_t at)
+{
+    PyObject *value = r->seen[at];
+    if (!r->typed[at]) {
+        r->typed[at] = (r->certainty[at] == OBJECT && is_for_good(Py_TYPE(value)))
+                       || vouch_pointer(r, &value->ob_type, (PyObject *)Py_TYPE(value));
+    }
+    return r->typed[at];
+}
+
+static int
+vouch_dict(Recorder *r, PyObject *dict)
+{
+    const void *place = dict_tag_place(dict);
+    return place != NULL ? vouch_word(r, place, dict_tag(dict)) : watch_dict(dict, r->made->pulse);
 }
 
 /* That the dict or class which is the value of this node is in the state in which it is. */
@@ -87,9 +107,8 @@ vouch_state(Recorder *r, int32_t at)
         r->vouched[at] = tag != 0 && vouch_word(r, place, word_at(place, 0));
     }
     else if (PyDict_Check(value)) {
-        const void *place = dict_tag_place(value);
-        r->vouched[at] = place != NULL ? vouch_word(r, place, dict_tag(value))
-                                       : watch_dict(value, r->made->pulse);
+        int is_dict = r->program->nodes[at].step == STEP_INSTANCE_DICT || vouch_type(r, at);
+        r->vouched[at] = is_dict && vouch_dict(r, value);
     }
     return r->vouched[at];
 }
@@ -114,74 +133,82 @@ record_argument(Recorder *r, Node *node, PyObject *value)
     return PLACE;
 }
 
+/* A dict in a known state is known for the one that it was. */
 static Certainty
-record_instance_dict(Recorder *r, PyObject *base, PyObject *value)
+record_instance_dict(Recorder *r, int32_t at, Node *node, PyObject *value)
 {
-    PyObject **place = _PyObject_GetDictPtr(base);
-    if (place == NULL || *place != value) {
-        return LOST;
-    }
+    PyObject **place = _PyObject_GetDictPtr(r->seen[node->base_node]);
     /* Where the pointer lies is a matter of the type. */
-    return certain_if(vouch_type(r, base) && vouch_pointer(r, place, value), PLACE);
+    return certain_if(place != NULL && *place == value && vouch_type(r, node->base_node)
+                          && vouch_pointer(r, place, value) && vouch_state(r, at),
+                      OBJECT);
 }
 
+/* An item of a tuple that is a PLACE, if that is the type of the node which it belongs to. */
 static Certainty
-record_tuple_item(Recorder *r, PyObject *tuple, Certainty base, PyObject *value, Py_ssize_t i)
+record_tuple_item(Recorder *r, PyObject *tuple, PyObject *value, Py_ssize_t i)
 {
-    if (base == OBJECT) {
-        return OBJECT;
-    }
     const void *size = &((PyVarObject *)tuple)->ob_size;
-    return certain_if(vouch_type(r, tuple) && vouch_word(r, size, (uint64_t)Py_SIZE(tuple))
+    return certain_if(vouch_word(r, size, (uint64_t)Py_SIZE(tuple))
                           && vouch_pointer(r, &PyTuple_GET_ITEM(tuple, i), value),
                       PLACE);
 }
 
 static Certainty
-record_item(Recorder *r, PyObject *base, Certainty certainty, PyObject *value, Py_ssize_t i)
+record_item(Recorder *r, Node *node, PyObject *value)
 {
+    PyObject *base = r->seen[node->base_node];
+    if (PyTuple_Check(base) && r->certainty[node->base_node] == OBJECT) {
+        return OBJECT;
+    }
+    if (!vouch_type(r, node->base_node)) {
+        return LOST;
+    }
     if (PyTuple_Check(base)) {
-        return record_tuple_item(r, base, certainty, value, i);
+        return record_tuple_item(r, base, value, node->index);
     }
     PyListObject *list = (PyListObject *)base;
-    return certain_if(vouch_type(r, base)
-                          && vouch_word(r, &((PyVarObject *)list)->ob_size, (uint64_t)Py_SIZE(base))
+    return certain_if(vouch_word(r, &((PyVarObject *)list)->ob_size, (uint64_t)Py_SIZE(base))
                           && vouch_pointer(r, &list->ob_item, (PyObject *)list->ob_item)
-                          && vouch_pointer(r, &list->ob_item[i], value),
+                          && vouch_pointer(r, &list->ob_item[node->index], value),
                       PLACE);
 }
 
-/* What a function has under a field of its struct that can be set. */
+/* What the base has in a field of its struct, which can be set; `place` NULL: in no such field. */
 static Certainty
-record_field(Recorder *r, PyObject *base, PyObject *const *place, PyObject *value)
+record_field(Recorder *r, Node *node, PyObject *const *place, PyObject *value)
 {
-    return certain_if(*place == value && vouch_type(r, base) && vouch_pointer(r, place, value),
+    return certain_if(place != NULL && *place == value && vouch_type(r, node->base_node)
+                          && vouch_pointer(r, place, value),
                       PLACE);
 }
 
+/* An item of a tuple that a function has in a field of its struct. */
 static Certainty
-record_function(Recorder *r, Node *node, PyObject *base, Certainty certainty, PyObject *value)
+record_field_item(Recorder *r, Node *node, PyObject *const *place, PyObject *value)
 {
-    PyFunctionObject *function = (PyFunctionObject *)base;
+    return record_field(r, node, place, *place) == LOST
+               ? LOST
+               : record_tuple_item(r, *place, value, node->index);
+}
+
+static Certainty
+record_function(Recorder *r, Node *node, PyObject *value)
+{
+    PyFunctionObject *function = (PyFunctionObject *)r->seen[node->base_node];
+    if (node->step == STEP_FUNCTION_DEFAULT) {
+        return record_field_item(r, node, &function->func_defaults, value);
+    }
+    if (r->certainty[node->base_node] == OBJECT) {
+        return OBJECT; /* its globals and cells are its own for good */
+    }
     switch (node->step) {
     case STEP_FUNCTION_GLOBALS:
-        return certainty == OBJECT ? OBJECT : record_field(r, base, &function->func_globals, value);
+        return record_field(r, node, &function->func_globals, value);
     case STEP_FUNCTION_BUILTINS:
-        return certainty == OBJECT ? OBJECT
-                                   : record_field(r, base, &function->func_builtins, value);
-    case STEP_CLOSURE_CELL:
-        if (certainty == OBJECT) { /* its tuple of cells is its own for good */
-            return OBJECT;
-        }
-        certainty = record_field(r, base, &function->func_closure, function->func_closure);
-        return certainty == LOST ? LOST
-                                 : record_tuple_item(r, function->func_closure, PLACE, value,
-                                                     node->index);
+        return record_field(r, node, &function->func_builtins, value);
     default:
-        certainty = record_field(r, base, &function->func_defaults, function->func_defaults);
-        return certainty == LOST ? LOST
-                                 : record_tuple_item(r, function->func_defaults, PLACE, value,
-                                                     node->index);
+        return record_field_item(r, node, &function->func_closure, value);
     }
 }
 
@@ -205,18 +232,13 @@ function_field(const Node *node, PyObject *base)
 static Certainty
 record_sys_module(Recorder *r)
 {
-    PyObject *modules = PyImport_GetModuleDict();
-    const void *place = dict_tag_place(modules);
-    return certain_if(place != NULL ? vouch_word(r, place, dict_tag(modules))
-                                    : watch_dict(modules, r->made->pulse),
-                      OBJECT);
+    return certain_if(vouch_dict(r, PyImport_GetModuleDict()), OBJECT);
 }
 
 static Certainty
-record_step(Recorder *r, Node *node, PyObject *value)
+record_step(Recorder *r, int32_t at, Node *node, PyObject *value)
 {
     PyObject *base = node->base < 0 ? NULL : r->seen[node->base_node];
-    Certainty certainty = node->base < 0 ? OBJECT : r->certainty[node->base_node];
     switch (node->step) {
     case STEP_LOCAL:
         return record_argument(r, node, value);
@@ -231,30 +253,21 @@ record_step(Recorder *r, Node *node, PyObject *value)
     case STEP_SUPER_ATTR:
         return certain_if(vouch_state(r, node->base_node), OBJECT);
     case STEP_INSTANCE_DICT:
-        return record_instance_dict(r, base, value);
+        return record_instance_dict(r, at, node, value);
     case STEP_TYPE_OF:
-        return certain_if(vouch_type(r, base), PLACE);
+        return certain_if(vouch_type(r, node->base_node), PLACE);
     case STEP_SEQ_ITEM:
-        return record_item(r, base, certainty, value, node->index);
+        return record_item(r, node, value);
     case STEP_CELL_CONTENTS:
-        return certain_if(vouch_type(r, base)
-                              && vouch_pointer(r, &((PyCellObject *)base)->ob_ref, value),
-                          PLACE);
+        return record_field(r, node, &((PyCellObject *)base)->ob_ref, value);
     case STEP_ATTR:
-        return record_field(r, base, function_field(node, base), value);
+        return record_field(r, node, function_field(node, base), value);
     default:
-        return record_function(r, node, base, certainty, value);
+        return record_function(r, node, value);
     }
 }
 
 /* Checks. */
-
-/* Whether objects of this type stay of this type. */
-static int
-is_for_good(PyTypeObject *type)
-{
-    return (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE) != 0 && type != &PyModule_Type;
-}
 
 static int
 record_length(Recorder *r, int32_t at, PyObject *value)
@@ -263,7 +276,7 @@ record_length(Recorder *r, int32_t at, PyObject *value)
         return vouch_state(r, at);
     }
     if (PyList_Check(value)) {
-        return vouch_type(r, value)
+        return vouch_type(r, at)
                && vouch_word(r, &((PyVarObject *)value)->ob_size, (uint64_t)Py_SIZE(value));
     }
     int stays = PyTuple_Check(value) || PyBytes_Check(value) || PyUnicode_Check(value)
@@ -279,10 +292,7 @@ record_check(Recorder *r, int32_t at, Check *check)
     Certainty certainty = r->certainty[at];
     switch (check->kind) {
     case CHECK_TYPE:
-        if (certainty == OBJECT && is_for_good(Py_TYPE(value))) {
-            return 1;
-        }
-        return vouch_operand(r, &check->operand) && vouch_type(r, value);
+        return vouch_operand(r, &check->operand) && vouch_type(r, at);
     case CHECK_IDENTITY:
         return vouch_operand(r, &check->operand);
     case CHECK_CONSTANT:
@@ -360,7 +370,7 @@ record_node(Recorder *r, int32_t at)
     Py_ssize_t rechecks = r->made->nrechecks;
     PyObject *value = r->seen[at] = read_quietly(r, node);
     if (value != NULL) {
-        r->certainty[at] = record_step(r, node, value);
+        r->certainty[at] = record_step(r, at, node, value);
     }
     if (r->certainty[at] != LOST && !record_checks(r, at, node)) {
         r->certainty[at] = LOST;
@@ -493,7 +503,7 @@ recall_make(Program *program, PyObject *const *flat, Py_ssize_t nflat)
 {
     size_t nodes = (size_t)program->nnodes + 1;
     Recorder r = {.program = program, .flat = flat, .nflat = nflat};
-    uint8_t *marks = PyMem_Calloc(nodes, 4);
+    uint8_t *marks = PyMem_Calloc(nodes, 5);
     int32_t *homes = find_homes(program);
     r.made = recall_new(program);
     r.seen = PyMem_Calloc(nodes, sizeof(PyObject *));
@@ -501,6 +511,7 @@ recall_make(Program *program, PyObject *const *flat, Py_ssize_t nflat)
         int collects = PyGC_Disable(); /* a dict that is made for its object must run nothing */
         r.certainty = marks;
         r.vouched = marks + nodes;
+        r.typed = marks + 4 * nodes;
         record_nodes(&r);
         record_rest(&r, homes, marks + 2 * nodes, marks + 3 * nodes);
         if (collects) {
