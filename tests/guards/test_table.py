@@ -346,12 +346,12 @@ def many_guards(classes: list[type]) -> list[GuardSet]:
     return [
         *(GuardSet([ConstEq(X, i), TypeIs(Y, tuple)]) for i in range(n)),
         *(
-            GuardSet([ConstEq(X, "flags"), *(ConstEq(f, bool(i >> b & 1)) for b, f in enumerate(flags))])
+            GuardSet(ConstEq(flag, bool(i >> bit & 1)) for bit, flag in enumerate(flags))
             for i in range(n)
         ),
         *(GuardSet([TypeIs(X, classes[i]), TypeIs(Y, str)]) for i in range(n)),
         GuardSet([Predicate((Y,), lambda y: y == 5, "is five")]),
-    ]  # fmt: skip
+    ]
 
 
 def test_many_entries(table: EntryTable, make_checker: MakeChecker) -> None:
