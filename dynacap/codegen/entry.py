@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
-import types
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,35 +48,27 @@ class EntryCode:
     source: str
     constants: dict[str, Any]
     slots: tuple[Source, ...]
-    call: Callable[[Callable[..., Any], types.FunctionType | None], Any] | None = None
+    call: Callable[..., Any] | None = None
     filename: str = field(default="")
     function: Any = None  # the Python function, if there is one
 
-    def make(self, graph: Callable[..., Any] | None) -> Callable[..., Any]:
+    def make(self, graph: Callable[..., Any] | None) -> Any:
         """The entry's function, bound to the compiled graph."""
-        made = self._defined(graph)
-        if self.call is None:
-            assert made is not None
-            return made
-        assert graph is not None
-        entry: Callable[..., Any] = self.call(graph, made)
-        return entry
+        made = None if self.source.startswith("#") else self._defined(graph)
+        return made if self.call is None else self.call(graph, rest=made)
 
-    def _defined(self, graph: Callable[..., Any] | None) -> types.FunctionType | None:
+    def _defined(self, graph: Callable[..., Any] | None) -> Any:
         """The Python function.  Its lines can be seen while it lives."""
         number = next(_numbers)
         self.filename = f"<dynacap entry {number}>"
-        if self.source.startswith("#"):
-            return None
         namespace: dict[str, Any] = dict(self.constants)
         namespace["graph"] = graph
         exec(compile(self.source, self.filename, "exec"), namespace)
-        made: types.FunctionType = namespace.pop("entry")  # it would hold itself
+        self.function = made = namespace.pop("entry")  # it would hold itself
         lines = self.source.splitlines(keepends=True)
         linecache.cache[self.filename] = (len(self.source), None, lines, self.filename)
         forget = weakref.finalize(made, linecache.cache.pop, self.filename, None)
         forget.atexit = False
-        self.function = made
         return made
 
 
@@ -116,17 +108,13 @@ def _behind_graph(e: Emitter, result: str, call: GraphCall, caller: Any) -> Entr
     else:
         body = [told, *([_unpacked(call, "outputs")] if call.outputs else []), *e.lines]
         source = _function(["outputs", *call.kept], [*body, f"return {result}"])
-    recover = e.constants[call.recover] if call.recover is not None else None
-    again = e.constants[call.again] if call.again is not None else None
-
-    def bind(graph: Callable[..., Any], rest: types.FunctionType | None) -> Any:
-        count = len(call.outputs)
-        return caller(
-            graph, len(slots), tuple(constants), inputs, count, output, rest, chosen, recover,
-            again, flat,
-        )  # fmt: skip
-
-    return EntryCode(source, e.constants, tuple(e.args), bind)
+    named = {None: None, **e.constants}
+    bound = functools.partial(
+        caller, nslots=len(slots), constants=tuple(constants), inputs=inputs, chosen=chosen,
+        noutputs=len(call.outputs), output=output, recover=named[call.recover],
+        again=named[call.again], flat=flat,
+    )  # fmt: skip
+    return EntryCode(source, e.constants, tuple(e.args), bound)
 
 
 def _unpacked(call: GraphCall, text: str) -> str:
