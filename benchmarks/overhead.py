@@ -255,8 +255,8 @@ def time_warm(case: Case, sides: list[str], rounds: int) -> list[Timing]:
     """Warm calls of one case on all sides."""
     calls: dict[str, Call] = {"bare": case.bare}
     limit = len(case.calls) + 8
-    limits = {"recompile_limit": limit, "accumulated_recompile_limit": limit}
-    with torch.no_grad(), ENGINE.config.patch(**limits), torch._dynamo.config.patch(**limits):
+    limits: dict[str, Any] = {"recompile_limit": limit, "accumulated_recompile_limit": limit}
+    with torch.no_grad(), ENGINE.config.patch(**limits), torch._dynamo.config.patch(limits):
         for side in ("eager", *sides):
             target = case.program if side == "eager" else COMPILERS[side].compile(case.program)
             for args in case.calls:

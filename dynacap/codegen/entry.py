@@ -108,11 +108,10 @@ def _behind_graph(e: Emitter, result: str, call: GraphCall, caller: Any) -> Entr
     else:
         body = [told, *([_unpacked(call, "outputs")] if call.outputs else []), *e.lines]
         source = _function(["outputs", *call.kept], [*body, f"return {result}"])
-    named = {None: None, **e.constants}
     bound = functools.partial(
         caller, nslots=len(slots), constants=tuple(constants), inputs=inputs, chosen=chosen,
-        noutputs=len(call.outputs), output=output, recover=named[call.recover],
-        again=named[call.again], flat=flat,
+        noutputs=len(call.outputs), output=output, recover=e.constants.get(call.recover or ""),
+        again=e.constants.get(call.again or ""), flat=flat,
     )  # fmt: skip
     return EntryCode(source, e.constants, tuple(e.args), bound)
 

@@ -365,7 +365,15 @@ def test_many_entries(table: EntryTable, make_checker: MakeChecker) -> None:
         assert table("flags", values) == (str(n + i),)
         assert table(classes[i](), "text") == (str(2 * n + i),)
     assert table(None, 5) == (str(3 * n),)
-    for missed in ((n, ()), (0.0, ()), (True, []), ("flags", (True,)), ("flags", "text"), ()):
+    misses: list[tuple[object, ...]] = [
+        (n, ()),
+        (0.0, ()),
+        (True, []),
+        ("flags", (True,)),
+        ("flags", "text"),
+        (),
+    ]
+    for missed in misses:
         assert table(*missed) == ("miss", *missed)
     first = table.entries[0]
     assert first.hits == 1
