@@ -8,7 +8,7 @@ from types import CodeType
 from dynacap import log
 from dynacap.config import config
 from dynacap.errors import DynacapError, GraphBreak
-from dynacap.guards import Entry, Failure, GuardSet
+from dynacap.guards import ConstEq, Entry, Failure, GuardSet
 from dynacap.opcodes import decode
 
 _breaks = log.channel("breaks")
@@ -17,14 +17,30 @@ _guards = log.channel("guards")
 _recompiles = log.channel("recompiles")
 _KEPT = 6  # values shown of one guard
 _REMEDIES = {
-    "Tensor": "keep shape, dtype and the like the same between calls, for instance by padding",
-    "ConstEq": "keep the value the same between calls, or pass it as a tensor",
+    "Tensor": "keep dtype, layout and rank the same between calls; a size that varies is made"
+    " symbolic once it is seen to (dynacap.mark_dynamic does so from the start), unless"
+    " dynamic=False, mark_static or what the program does with it fixes it",
+    "Sizes": "the program works for some sizes alone (a comparison, a loop over them): pad to them,"
+    " or mark the size static and raise the limit",
     "Length": "keep the number of elements the same between calls",
     "DictKeys": "keep the keys the same between calls",
     "IdIs": "make the object once, outside the function, and use it in each call",
     "ProcessState": "call it under the same torch settings, or compile one callable for each",
 }
-_REMEDY = "keep it the same between calls"
+_CONSTANT_REMEDIES: dict[type, str] = {
+    bool: "compile one callable for each, or set the flag once, when the module is made",
+    int: "pass it as a tensor, or let it be symbolic (specialize_int, dynamic=): an index, a key or"
+    " a text made of it fixes it",
+    float: "pass it as a tensor: torch.tensor(value); comparisons fix it",
+}
+_REMEDY = "keep it the same between calls, or pass it as a tensor"
+
+
+def _remedy(failure: Failure) -> str:
+    """What to do about a guard that keeps failing."""
+    if isinstance(failure.guard, ConstEq):
+        return _CONSTANT_REMEDIES.get(type(failure.guard.value), _REMEDY)
+    return _REMEDIES.get(type(failure.guard).__name__, _REMEDY)
 
 
 class Recompiles:
@@ -79,8 +95,7 @@ class Recompiles:
             seen = dict.fromkeys(failure.found for failure in failures)
             origin = f" (needed at {failures[-1].origin})" if failures[-1].origin else ""
             lines.append(f"  {subject}: seen {', '.join(seen)}{origin}")
-            kind = type(failures[-1].guard).__name__
-            lines.append(f"    what to do: {_REMEDIES.get(kind, _REMEDY)}")
+            lines.append(f"    what to do: {_remedy(failures[-1])}")
         lines.append(f"  or raise the limit: dynacap.config.{limit} = ...")
         return "\n".join(lines)
 

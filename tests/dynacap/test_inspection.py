@@ -117,3 +117,25 @@ def test_reset_forgets_recompiles(model: Any) -> None:
 def test_what_is_not_compiled_is_refused(ask: Callable[..., Any]) -> None:
     with pytest.raises(UserError, match=r"it takes what dynacap.compile\(\) returned"):
         ask(Scaled())
+
+
+@pytest.mark.parametrize(
+    ("values", "remedy"),
+    [
+        ((True, False), "set the flag once"),
+        (("a", "b", "c"), "keep it the same"),
+        ((0.25, 0.5, 0.75), "pass it as a tensor: torch.tensor"),
+    ],
+)
+def test_the_limit_names_the_remedy_that_fits(
+    values: tuple[Any, ...], remedy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def chosen(x: Tensor, value: Any) -> Tensor:
+        return x + 1 if value in (True, "a", 0.25) else x - 1
+
+    compiled = dynacap.compile(chosen)
+    with dynacap.config.patch(recompile_limit=1):
+        for value in values:
+            compiled(torch.ones(2), value)
+    assert len(caplog.records) == 1
+    assert remedy in caplog.records[0].message
