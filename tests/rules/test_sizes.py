@@ -23,8 +23,8 @@ MAX_ENGINE = 15_000
 # The engine makes an entry out of a code object.  Beside it stand what checks compiled programs,
 # the frame hook, whose Python is the twin of its C, and what users meet: API, options, messages.
 NOT_ENGINE = frozenset(
-    """testing hook api.py break_reasons.py config.py env.py errors.py log.py marks.py reports
-    stance.py totals.py""".split()
+    """testing hook api.py break_reasons.py config.py env.py errors.py log.py marks.py misses.py
+    reports stance.py totals.py""".split()
 )
 DRAWERS = re.compile(r"^_?(utils?|helpers?|common|misc)$")
 FunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
