@@ -8,6 +8,9 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from dynacap.opcodes import Positions
+from dynacap.opcodes.assemble import location
+
 CellType = types.CellType
 _HEAP_TYPE = 1 << 9
 
@@ -49,17 +52,21 @@ def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseExcep
 
 
 def make_traceback(
-    found: types.TracebackType | None, trail: tuple[tuple[str, int, str], ...]
+    found: types.TracebackType | None, trail: tuple[tuple[str, Positions, str], ...]
 ) -> types.TracebackType | None:
-    """What becomes of a traceback while capturing: it gains the files, lines and functions through
+    """What becomes of a traceback while capturing: it gains the files, places and functions through
     which the exception came, the innermost first.
 
     Its frames are those of generators that never ran, since any other would hold who called it.
     """
-    for name, line, function in trail:
-        code = _nothing.__code__.replace(co_filename=name, co_name=function, co_qualname=function)
+    plain = _nothing.__code__
+    for name, place, function in trail:
+        lines = location(len(plain.co_code) // 2, place, plain.co_firstlineno)
+        code = plain.replace(
+            co_filename=name, co_name=function, co_qualname=function, co_linetable=lines
+        )
         frame = types.FunctionType(code, {})().gi_frame
-        found = types.TracebackType(found, frame, -1, line)
+        found = types.TracebackType(found, frame, 0, place[0] or 0)
     return found
 
 

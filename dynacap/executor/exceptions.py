@@ -74,7 +74,8 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
 def _leave_trail(m: Machine, exc: ExceptionValue, frame: Frame) -> None:
     code = frame.function.code
     if not code.co_filename.startswith(_OURS):
-        exc.trail.append((code.co_filename, frame.line(), code.co_name))
+        place = (frame.line(), *frame.instructions[frame.index].positions[1:])
+        exc.trail.append((code.co_filename, place, code.co_name))
     if exc.real is not None:
         m.touch(exc)
 

@@ -6,6 +6,7 @@ import types
 from typing import Any
 
 from dynacap.guards.source import Source
+from dynacap.opcodes import Positions
 from dynacap.values.base import DELETED, Lazy, Sentinel, Value
 from dynacap.values.container import DictValue, Stored
 
@@ -50,7 +51,9 @@ class ExceptionValue(ObjectValue):
         self.raised = False
         self.raised_at = -1  # the steps of the chain before it was first raised
         self.traceback: TracebackValue | None = None  # what was last handed on for it
-        self.trail: list[tuple[str, int, str]] = []  # its traceback, from the innermost frame on
+        self.trail: list[
+            tuple[str, Positions, str]
+        ] = []  # its traceback, from the innermost frame on
 
     def release(self) -> None:
         super().release()

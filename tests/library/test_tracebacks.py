@@ -81,6 +81,17 @@ def test_an_exception_that_escapes_shows_its_whole_way(x: Tensor) -> Any:
 
 
 @program((X,), breaks=None)
+def test_a_traceback_points_at_the_part_of_the_line(x: Tensor) -> Any:
+    found = None
+    try:
+        x = x + len([inner(KeyError("k")), 1])
+    except KeyError as error:
+        found = error
+    print("a break")
+    return x + 1, repr(traceback.format_exception(found))
+
+
+@program((X,), breaks=None)
 def test_with_traceback_goes_on_from_another(x: Tensor) -> Any:
     def get() -> types.TracebackType | None:
         try:
