@@ -40,6 +40,13 @@ COMPOSITE: frozenset[type] = frozenset({zip, enumerate, map, filter})
 
 def ahead(iterator: Any) -> Ahead | None:
     """What an iterator over a builtin container is going to give; None where it cannot be told."""
+    try:
+        return _ahead(iterator)
+    except (RuntimeError, AttributeError):  # a dict of another size; ``iter`` is no longer there
+        return None
+
+
+def _ahead(iterator: Any) -> Ahead | None:
     kind = type(iterator)
     if kind in _BY_INDEX or kind is _BACKWARDS:
         _, (over,), *state = iterator.__reduce__()
@@ -47,10 +54,7 @@ def ahead(iterator: Any) -> Ahead | None:
             return (over, state[0], -1) if state else _NOTHING
         return over, state[0] if state and state[0] is not None else 0, 1
     if kind in _BY_COPY and iterator.__length_hint__() <= MOST_COPIED:
-        try:
-            return iterator.__reduce__()[1][0], 0, 1
-        except RuntimeError:  # the dict has changed its size meanwhile
-            return None
+        return iterator.__reduce__()[1][0], 0, 1
     return None
 
 

@@ -10,12 +10,7 @@ from dynacap.codegen.emit import Emitter, dict_setter, repeat_steps
 from dynacap.values.base import DELETED, Value
 from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
-from dynacap.values.iterator_outside import (
-    OutsideIterator,
-    SimpleIterator,
-    advance_real,
-    move_real,
-)
+from dynacap.values.iterator_outside import OutsideIterator, SimpleIterator
 from dynacap.values.object import CellValue, ClassChange, ExceptionValue, ObjectValue
 
 
@@ -107,7 +102,7 @@ def _class(e: Emitter, value: ClassChange) -> None:
 def _iterator(e: Emitter, value: OutsideIterator) -> None:
     steps = value.taken - value.by_others
     if steps and value.place(e.machine) is None:
-        e.line(f"{e.helper(advance_real)}({e.expr(value)}, {steps})")
+        e.line(f"{e.helper(runtime.advanced)}({e.expr(value)}, {steps})")
 
 
 def _ends(e: Emitter, touched: list[Value]) -> None:
@@ -117,9 +112,9 @@ def _ends(e: Emitter, touched: list[Value]) -> None:
     for value in sorted(iterators, key=lambda each: isinstance(each, SimpleIterator)):
         place = value.place(e.machine)
         if place is not None:
-            e.line(f"{e.helper(move_real)}({e.expr(value)}, {place})")
+            e.line(f"{e.helper(runtime.iterator_at)}({e.expr(value)}, {place})")
         if value.missed:
-            e.line(f"{e.helper(advance_real)}({e.expr(value)}, {value.missed})")
+            e.line(f"{e.helper(runtime.advanced)}({e.expr(value)}, {value.missed})")
 
 
 _RULES: dict[type, Any] = {

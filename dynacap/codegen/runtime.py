@@ -93,12 +93,6 @@ def advanced(iterator: Iterator[Any], count: int) -> Iterator[Any]:
     return iterator
 
 
-def exhausted(iterator: Iterator[Any]) -> Iterator[Any]:
-    """An iterator at its end."""
-    collections.deque(iterator, maxlen=0)
-    return iterator
-
-
 def finished_generator(function: types.FunctionType) -> Any:
     """A generator that has returned."""
     made = function(*[None] * function.__code__.co_argcount)

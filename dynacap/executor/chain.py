@@ -103,6 +103,7 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waitin
             frame.stack.append(held)
         at += 1
     frame.pc = point.index
+    frame.index = point.index - waiting  # the call that it waits for may raise
 
 
 def leave(m: Machine, whole: bool = False) -> tuple[tuple[Site, ...], list[Value]]:

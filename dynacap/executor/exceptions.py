@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 _OURS = str(Path(__file__).parents[1])
 
 
-def set_context(m: Machine, exc: Value) -> None:
+def set_context(m: Machine, exc: Value, handled: Value | None) -> None:
     """``__context__`` of an exception that is raised while another is handled."""
     if not isinstance(exc, ExceptionValue):
         return
     if not exc.raised:
         exc.raised = True
         exc.raised_at = m.whole_steps
-    handled = m.handled
     if handled is None or handled is exc:
         return
     if exc.real is not None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from dynacap.executor.exceptions import handlers_around
 from dynacap.executor.frame import Frame
-from dynacap.executor.generators import close_generator
 from dynacap.values.base import Lazy, UserRaise, Value
 from dynacap.values.function import GeneratorValue
+from dynacap.values.library.generators import close_generator
 from dynacap.values.object import ExceptionValue, ObjectValue
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from dynacap.executor.exceptions import set_context, unwind
 from dynacap.executor.frame import Frame
@@ -13,6 +13,7 @@ from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.data_model.items import stop_value
 from dynacap.values.function import FunctionValue, GeneratorValue
 from dynacap.values.iterator import IteratorValue
+from dynacap.values.library.generators import close_generator
 from dynacap.values.object import ExceptionValue
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def resume_generator(
         m.raise_error(ValueError, "generator already executing")
     if gen.state == "done":
         if thrown is not None:
-            m.throw(thrown)
+            _throw_outright(m, thrown)
         raise UserRaise(ExceptionValue(StopIteration, []))
     frame: Frame = gen.frame
     if gen.state == "new":
@@ -62,9 +63,15 @@ def resume_generator(
 def _start(m: Machine, gen: GeneratorValue, sent: Value | None, thrown: Value | None) -> None:
     if thrown is not None:
         gen.state = "done"
-        m.throw(thrown)
+        _throw_outright(m, thrown)
     if sent is not None and not (isinstance(sent, Const) and sent.value is None):
         m.raise_error(TypeError, "can't send non-None value to a just-started generator")
+
+
+def _throw_outright(m: Machine, thrown: Value) -> NoReturn:
+    """Throw into a generator that has no handler; what its caller handles is no context."""
+    set_context(m, thrown, None)
+    raise UserRaise(thrown)
 
 
 def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) -> Value:
@@ -76,7 +83,7 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
     try:
         if thrown is not None:
             frame.push(Const(None))  # in the place of what is sent: handlers count it
-            set_context(m, thrown)
+            set_context(m, thrown, gen.handled)
             unwind(m, UserRaise(thrown), len(m.frames) - 1)
         value = m.run_nested()
     except UserRaise as raised:
@@ -101,7 +108,7 @@ def escaping(m: Machine, exc: Value) -> Value:
     if not isinstance(exc, ExceptionValue) or not issubclass(exc.cls, StopIteration):
         return exc
     error = ExceptionValue(RuntimeError, [Const("generator raised StopIteration")])
-    set_context(m, error)
+    set_context(m, error, m.handled)
     error.cause = error.context = exc
     error.suppress = True
     return error
@@ -141,17 +148,3 @@ def _send_before(frame: Frame) -> Instruction:
     while frame.instructions[index].op != "SEND":
         index -= 1
     return frame.instructions[index]
-
-
-def close_generator(m: Machine, gen: GeneratorValue) -> None:
-    """``gen.close()``."""
-    if gen.state in ("new", "done"):
-        gen.state = "done"
-        return
-    try:
-        resume_generator(m, gen, None, ExceptionValue(GeneratorExit, []))
-    except UserRaise as raised:
-        if issubclass(raised.exc.cls, (GeneratorExit, StopIteration)):
-            return
-        raise
-    m.raise_error(RuntimeError, "generator ignored GeneratorExit")

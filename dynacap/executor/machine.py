@@ -242,7 +242,7 @@ class Machine(Outside):
 
     def throw(self, exc: Value) -> NoReturn:
         """Raise a symbolic exception, with its context."""
-        set_context(self, exc)
+        set_context(self, exc, self.handled)
         raise UserRaise(exc)
 
     def inside_try(self) -> bool:

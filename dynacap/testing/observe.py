@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import gc
 import hashlib
 import io
 import pickle
@@ -106,9 +105,7 @@ def observe_call(
         parts["gradients"] = backward(taken)
     if scenario.after:
         parts["after"] = describe_after(scenario.after, index, result)
-    if raised is not None:
-        raised = None
-        gc.collect()  # the exception and this frame held each other, and what its frames hold
+    raised = None  # the exception, whose traceback has this frame, dies now with all that it holds
     return Branch("call", parts), result
 
 

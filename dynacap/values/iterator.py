@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from dynacap.values.base import Const, UserRaise, Value
@@ -298,6 +299,8 @@ class ReversedSequenceIterator(IteratorValue):
         return t.get_item(self.over, Const(self.index + 1))
 
     def recipe(self, t: Tracer) -> Recipe:
+        if isinstance(t.lookup(self.over.cls, "__len__"), FunctionType):
+            t.graph_break("cannot-rebuild", "reversed() would ask for the length again")
         return reversed_at, [self.over, Const(self.index)]
 
 

@@ -31,6 +31,8 @@ from dynacap.values.iterator_builtins import FilterIterator, MapIterator, ZipIte
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
+MOST_TAKEN = 256  # in one region; each has guards of its own
+
 
 class OutsideIterator(IteratorValue):
     """A real iterator, and by how many steps it is to be advanced once the graph has run.
@@ -93,6 +95,8 @@ class SimpleIterator(OutsideIterator):
         return at + self.taken * stride
 
     def _from_outside(self, t: Tracer) -> Value | None:
+        if self.taken >= MOST_TAKEN:
+            t.graph_break("outside-iterator", f"{self.taken} elements of one made elsewhere")
         found = reading.item_of(self.ahead, self.taken)
         t.guard(
             "ItemsAhead", self.source, self.taken + (found is not MISSING), found is not MISSING
@@ -189,14 +193,3 @@ def _build_composite(t: Tracer, real: Any, source: Source | None) -> Value:
         made = FilterIterator(parts[0], parts[1])
     made.source = source
     return made
-
-
-def advance_real(iterator: Any, count: int) -> None:
-    """Advance an iterator by what the graph has taken from it."""
-    for _ in range(count):
-        next(iterator, None)
-
-
-def move_real(iterator: Any, place: int) -> None:
-    """Set the place of an iterator in a list that has changed."""
-    iterator.__setstate__(place)

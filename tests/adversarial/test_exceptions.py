@@ -1,5 +1,6 @@
 """Exceptions: what is kept on them, what is handled where, and the texts of failed calls."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -316,3 +317,46 @@ def test_traceback_of_what_was_raised_while_capturing(x: Tensor, log: list[Any])
     except KeyError as error:
         log.append(lines_of(error))
     return x * 2
+
+
+@contextlib.contextmanager
+def raises_at_exit(error: Exception) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        raise error
+
+
+class NoInstance(Exception):
+    def __new__(cls, *args: Any) -> Any:
+        return cls
+
+
+@program((X, []))
+def test_exceptions_thrown_into_generators(x: Tensor, log: list[Any]) -> Any:
+    """What their callers handle is no context of theirs; one that cannot be made is an error."""
+    chain: BaseException | None = None
+    try:
+        with contextlib.ExitStack() as stack:
+            for number in (4, 3, 2):
+                stack.enter_context(raises_at_exit(ValueError(number)))
+            raise ValueError(1)
+    except ValueError as error:
+        chain = error
+        while chain is not None:
+            log.append(chain.args)
+            chain = chain.__context__
+
+    def waiting() -> Iterator[Any]:
+        try:
+            yield x + 1
+        except TypeError as error:
+            log.append(str(error))
+
+    generator: Any = waiting()
+    y = next(generator)
+    try:
+        generator.throw(NoInstance)
+    except StopIteration:
+        log.append("stopped")
+    return y * 2

@@ -18,7 +18,7 @@ from typing import Any
 
 from dynacap.opcodes import decode
 from dynacap.opcodes.analysis import LOOKS_AT_LOCALS
-from dynacap.values.base import Value
+from dynacap.values.base import Const, Value, constant_or
 from dynacap.values.natives import find_native, native
 from dynacap.values.tracer import Tracer
 
@@ -47,7 +47,7 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
         "random uniform randint randrange choice choices sample shuffle gauss normalvariate seed"
         " getrandbits betavariate expovariate triangular getstate setstate",
     ),
-    ("warning", warnings, "warn warn_explicit simplefilter filterwarnings resetwarnings"),
+    ("warning", warnings, "warn_explicit simplefilter filterwarnings resetwarnings"),
     ("signature", inspect, "getsource getmembers getmodule getfullargspec"),
     ("traceback", traceback, "format_exc print_exc"),
     ("garbage-collector", gc, "collect disable enable freeze get_objects get_referrers"),
@@ -73,6 +73,13 @@ def _breaker(reason: str, name: str) -> Any:
         return t.graph_break(reason, f"{name.removeprefix('builtins.')} is called")
 
     return stop
+
+
+@native(warnings.warn)
+def _warn(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """A warning that points at a caller needs the callers on the stack."""
+    level = constant_or(args[2] if len(args) > 2 else kwargs.get("stacklevel", Const(1)), 1)
+    return t.graph_break("running-frame" if level > 1 else "warning", "warnings.warn is called")
 
 
 def _reader(reason: str, function: Any) -> None:

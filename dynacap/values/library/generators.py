@@ -40,7 +40,14 @@ def _send(t: Tracer, self: Value, value: Value, /) -> Value:
 def _throw(
     t: Tracer, self: Value, kind: Value, value: Value = NONE, traceback: Value = NONE, /
 ) -> Value:
-    return t.resume_generator(_expect(t, self), None, as_exception(t, kind, value))
+    gen = _expect(t, self)
+    try:
+        thrown = as_exception(t, kind, value)
+    except UserRaise as raised:
+        if not isinstance(kind, Known):
+            raise
+        thrown = raised.exc  # making the exception failed, which is thrown instead
+    return t.resume_generator(gen, None, thrown)
 
 
 def as_exception(t: Tracer, kind: Value, value: Value = NONE) -> Value:
@@ -67,7 +74,11 @@ def _not_an_exception(t: Tracer, kind: Value, made: Value) -> NoReturn:
 
 @handles(_Generator.close)
 def _close(t: Tracer, self: Value, /) -> None:
-    gen = _expect(t, self)
+    close_generator(t, _expect(t, self))
+
+
+def close_generator(t: Tracer, gen: GeneratorValue) -> None:
+    """``gen.close()``."""
     if gen.state in ("new", "done"):
         gen.state = "done"
         return
