@@ -241,6 +241,7 @@ def main() -> None:
     options = parser.parse_args()
     sys.argv = sys.argv[:1]
     test.support.use_resources = []
+    faulthandler.enable()
     faulthandler.register(signal.SIGPROF, chain=True)
     run(options, os.open(options.out, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
 

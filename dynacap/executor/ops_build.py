@@ -8,7 +8,7 @@ from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
-from dynacap.values.data_model import find_attribute, find_special, get_item, length, unpack
+from dynacap.values.data_model import find_attribute, find_special, length, unpack
 from dynacap.values.library.sets import update
 from dynacap.values.library.templates import interpolation, template
 
@@ -241,7 +241,10 @@ def match_keys(m: Machine, f: Frame, i: Instruction) -> None:
     keys, mapping = _peek(f, 1), _peek(f, 2)
     if not isinstance(mapping, DictValue) or not isinstance(keys, TupleValue):
         m.graph_break("match", "a mapping pattern on something that is no dict")
-    found = [mapping.get(m, m.key_of(m.force(key))) for key in keys.items]
+    wanted = [m.key_of(m.force(key)) for key in keys.items]
+    if len(set(wanted)) < len(wanted):
+        m.graph_break("match", "a mapping pattern with a key that is there twice")
+    found = [mapping.get(m, key) for key in wanted]
     missing = any(value is None for value in found)
     f.stack.append(Const(None) if missing else TupleValue([v for v in found if v is not None]))
 
@@ -255,7 +258,10 @@ def match_class(m: Machine, f: Frame, i: Instruction) -> None:
         return
     attributes = [*_positional_names(m, cls_value, i.arg), *names.constant()]
     found: list[Value] = []
-    for name in attributes:
+    for at, name in enumerate(attributes):
+        if name in attributes[:at]:
+            kind = cls_value.known().__name__
+            m.raise_error(TypeError, f"{kind}() got multiple sub-patterns for attribute {name!r}")
         value = subject if name is None else find_attribute(m, subject, name)
         if value is None:
             f.stack.append(Const(None))
@@ -278,7 +284,15 @@ def _positional_names(m: Machine, cls_value: Value, count: int) -> list[str | No
         if count == 1 and issubclass(cls_value.known(), _SELF_MATCHING):
             return [None]
         m.graph_break("match", "a class pattern with too many positional sub-patterns")
-    names: list[str | None] = []
-    for position in range(count):
-        names.append(get_item(m, match_args, Const(position)).constant())
-    return names
+    kind = cls_value.known().__name__
+    if not isinstance(match_args, TupleValue):
+        found = match_args.cls.__name__
+        m.raise_error(TypeError, f"{kind}.__match_args__ must be a tuple (got {found})")
+    if len(match_args.items) < count:
+        m.graph_break("match", "a class pattern with too many positional sub-patterns")
+    names = [m.force_item(match_args.items, position) for position in range(count)]
+    for name in names:
+        if name.cls is not str:
+            found = name.cls.__name__
+            m.raise_error(TypeError, f"__match_args__ elements must be strings (got {found})")
+    return [name.constant() for name in names]

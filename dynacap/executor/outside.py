@@ -67,7 +67,7 @@ class Outside(State):
         self.mirrors: dict[int, Value] = {}
         self._alive: list[Any] = []  # what `mirrors` knows by id must not die meanwhile
         self._lookups: dict[tuple[type, str], Any] = {}
-        self._class_sources: dict[type, Source] = {}
+        self._class_sources: dict[int, tuple[type, Source]] = {}  # by id: a class may have a hash
         self._class_changes: dict[type, ClassChange] = {}
         self._touched: dict[Value, None] = {}
         self.effects = 0  # how many changes there were, of the same value too
@@ -81,7 +81,7 @@ class Outside(State):
             self.guards.add(relations.NotAliased((source, *expected), origin=origin))
             return
         if kind == "TypeIs":
-            self._class_sources.setdefault(expected[0], TypeOf(source))
+            self._class_sources.setdefault(id(expected[0]), (expected[0], TypeOf(source)))
         self.guards.add(_KINDS[kind](source, *expected, origin=origin))
 
     def user_frame(self) -> UserFrame | None:
@@ -107,7 +107,7 @@ class Outside(State):
         self.mirrors.setdefault(id(real), value)
         self._alive.append(real)
         if isinstance(real, type) and source is not None:
-            self._class_sources.setdefault(real, source)
+            self._class_sources.setdefault(id(real), (real, source))
         return value
 
     def _number(self, real: Any, source: Source) -> Value | None:
@@ -282,14 +282,14 @@ class Outside(State):
 
     def class_source(self, cls: type) -> Source:
         """Where a class can be found again."""
-        source = self._class_sources.get(cls)
-        if source is None:
-            source = self._class_sources[cls] = self._find_class(cls)
-        return source
+        known = self._class_sources.get(id(cls))
+        if known is None:
+            known = self._class_sources[id(cls)] = (cls, self._find_class(cls))
+        return known[1]
 
     def _find_class(self, cls: type) -> Source:
         """As a base of a class that is known already, else held by the entry."""
-        for known, source in self._class_sources.items():
+        for known, source in self._class_sources.values():
             if cls in known.__mro__:
                 found = SeqItem(Attr(source, "__mro__"), known.__mro__.index(cls))
                 self.guard("IdIs", found, cls)

@@ -128,6 +128,8 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
     if isinstance(classinfo, TupleValue):
         return any(is_subclass(t, sub, t.force(one)) for one in classinfo.items)
     real_sub, cls = real_of_known(sub), real_of_known(classinfo)
+    if isinstance(cls, types.UnionType):
+        return any(is_subclass(t, sub, t.wrap(one, None)) for one in cls.__args__)
     if isinstance(cls, type) and isinstance(real_sub, type):
         check = t.lookup(type(cls), "__subclasscheck__")
         if isinstance(check, types.FunctionType) and not _is_library(check):
@@ -153,6 +155,9 @@ def _type(t: Tracer, obj: Value, /, *rest: Value, **kwargs: Value) -> Value:
 def _super(t: Tracer, start: Value | None = None, obj: Value | None = None, /) -> Value:
     if start is None or obj is None:
         return t.graph_break("super", "super() without both a class and an object")
+    if not isinstance(real_of_known(start), type):
+        kind = start.cls.__name__
+        t.raise_error(TypeError, f"super() argument 1 must be a type, not {kind}")
     return make_super(t, start, obj)
 
 

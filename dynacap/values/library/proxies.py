@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from dynacap.guards.source import Source
-from dynacap.values.base import Const, Value
+from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.build import builds
 from dynacap.values.data_model import compare, contains, get_attribute, get_item, iterate, length
 from dynacap.values.library.handlers import handles
@@ -45,6 +45,10 @@ def build_proxy(t: Tracer, real: Any, source: Source | None) -> Value:
 
 @handles(_PROXY)
 def _new(t: Tracer, mapping: Value) -> Value:
+    kind = mapping.cls
+    if issubclass(kind, (list, tuple)) or t.lookup(kind, "__getitem__") is MISSING:
+        text = f"mappingproxy() argument must be a mapping, not {kind.__name__}"
+        t.raise_error(TypeError, text)
     return ProxyValue(mapping)
 
 
