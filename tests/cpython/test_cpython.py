@@ -5,7 +5,13 @@ import argparse
 import cpython_suite
 import pytest
 
-MODULES = ("test_scope", "test_keywordonlyarg", "test_global")
+MODULES = (
+    "test_scope",
+    "test_keywordonlyarg",
+    "test_global",
+    "test_with",
+    "test_named_expressions",
+)
 OPTIONS = argparse.Namespace(test="", limit=60.0)
 
 

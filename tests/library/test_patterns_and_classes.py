@@ -104,3 +104,38 @@ def test_a_proxy_of_no_mapping(x: Tensor) -> Any:
 @program((X, re.compile("a+")), breaks=None)
 def test_a_bound_method_that_crosses_a_break(x: Tensor, pattern: re.Pattern[str]) -> Any:
     return x + 1, [found.span() for found in pattern.finditer("aa b aaa")]
+
+
+class Wraps:
+    @classmethod
+    @property
+    def outer(cls) -> str:
+        return cls.__name__
+
+    @classmethod
+    @classmethod
+    def twice(cls) -> str:
+        return cls.__name__
+
+
+@program((X, Wraps), breaks=None)
+def test_a_classmethod_around_a_descriptor(x: Tensor, kind: Any) -> Any:
+    found = []
+    for ask in (lambda: kind.outer, lambda: kind.twice()):
+        try:
+            found.append(str(ask()))
+        except TypeError as error:
+            found.append(str(error))
+    return x + 1, found
+
+
+@program((X, ExceptionGroup("g", [ValueError(1)])), (X, OSError(2, "x")), breaks=None)
+def test_fields_of_built_in_exceptions_are_set(x: Tensor, error: Any) -> Any:
+    found = []
+    for name in ("message", "exceptions", "errno"):
+        try:
+            setattr(error, name, 5)
+        except AttributeError as refused:
+            found.append(str(refused))
+        found.append(repr(getattr(error, name, None)))
+    return x + 1, found

@@ -167,6 +167,8 @@ def _bind_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls:
         else t.class_value(cls)
     )
     func = _part(t, raw.__func__, value, "__func__")
+    if not isinstance(func, FunctionValue) and t.lookup(func.cls, "__get__") is not MISSING:
+        t.graph_break("unsupported-field", "a classmethod around another descriptor")
     return BoundMethod(func, owner)
 
 
@@ -431,7 +433,8 @@ def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:
     if t.tensors.owns(obj):
         t.tensors.set_attribute(t, obj, name, value)
         return
-    if type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue):
+    writable = raw.__objclass__ not in vars(builtins).values()  # or perhaps read-only
+    if type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue) and writable:
         obj.slots[name] = value
         obj.dirty_slots[name] = None
         t.touch(obj)
