@@ -35,12 +35,20 @@ WALL = 8  # how much longer a test may take on the clock than it may use the pro
 MODES = ("plain", "census", "capture")
 TESTS = str(Path(test.__file__).parent) + os.sep
 _MADE_BY_TESTS = ("<doctest ", "<string>", "<test")
+_OTHERS = frozenset({"dynacap", "torch", "unittest", "dataclasses", "enum"})
+_SHOWN = (TESTS, *_MADE_BY_TESTS)
 Key = tuple[str, str, int]
 
 
-def is_of_tests(filename: str) -> bool:
-    """Whether code with this file name belongs to the test package, or was made by its tests."""
-    return filename.startswith((TESTS, *_MADE_BY_TESTS))
+def is_of_tests(code: CodeType, globals_: dict[str, Any]) -> bool:
+    """Whether code belongs to the test package, or was made by its tests.
+
+    Made from text is code of all kinds of modules, such as the methods of their dataclasses.
+    """
+    if code.co_filename.startswith(TESTS):
+        return True
+    owner = str(globals_.get("__name__", "")).partition(".")[0]
+    return code.co_filename.startswith(_MADE_BY_TESTS) and owner not in _OTHERS
 
 
 def key_of(code: CodeType) -> Key:
@@ -72,7 +80,7 @@ class Census:
         return nullcontext()
 
     def _see(self, frame: FrameType, event: str, arg: object) -> None:
-        if event == "call" and is_of_tests(frame.f_code.co_filename):
+        if event == "call" and is_of_tests(frame.f_code, frame.f_globals):
             self.codes[frame.f_code] = None
 
     def report(self) -> dict[str, Any]:
@@ -108,7 +116,7 @@ class Capture:
         frames = []
         for code, each in self.all.frames.items():
             state = (each.kind, dict(each.plain), dict(each.breaks))
-            if is_of_tests(code.co_filename) and self._told.get(code) != state:
+            if code.co_filename.startswith(_SHOWN) and self._told.get(code) != state:
                 self._told[code] = state
                 frames.append((*key_of(code), *state))
         errors, self.all.internal_errors = dict(self.all.internal_errors), Counter()
@@ -117,7 +125,7 @@ class Capture:
 
 
 def _wanted(function: FunctionType, code: CodeType) -> bool:
-    return is_of_tests(code.co_filename)
+    return is_of_tests(code, function.__globals__)
 
 
 class Log(unittest.TestResult):

@@ -258,10 +258,9 @@ def match_class(m: Machine, f: Frame, i: Instruction) -> None:
         return
     attributes = [*_positional_names(m, cls_value, i.arg), *names.constant()]
     found: list[Value] = []
-    for at, name in enumerate(attributes):
-        if name in attributes[:at]:
-            kind = cls_value.known().__name__
-            m.raise_error(TypeError, f"{kind}() got multiple sub-patterns for attribute {name!r}")
+    if len(set(attributes)) < len(attributes):
+        m.graph_break("match", "a class pattern with two sub-patterns for one attribute")
+    for name in attributes:
         value = subject if name is None else find_attribute(m, subject, name)
         if value is None:
             f.stack.append(Const(None))
@@ -284,15 +283,8 @@ def _positional_names(m: Machine, cls_value: Value, count: int) -> list[str | No
         if count == 1 and issubclass(cls_value.known(), _SELF_MATCHING):
             return [None]
         m.graph_break("match", "a class pattern with too many positional sub-patterns")
-    kind = cls_value.known().__name__
-    if not isinstance(match_args, TupleValue):
-        found = match_args.cls.__name__
-        m.raise_error(TypeError, f"{kind}.__match_args__ must be a tuple (got {found})")
-    if len(match_args.items) < count:
-        m.graph_break("match", "a class pattern with too many positional sub-patterns")
-    names = [m.force_item(match_args.items, position) for position in range(count)]
-    for name in names:
-        if name.cls is not str:
-            found = name.cls.__name__
-            m.raise_error(TypeError, f"__match_args__ elements must be strings (got {found})")
+    fits = isinstance(match_args, TupleValue) and len(match_args.items) >= count
+    names = [m.force_item(match_args.items, at) for at in range(count)] if fits else []
+    if not fits or any(name.cls is not str for name in names):
+        m.graph_break("match", "a class pattern that does not fit __match_args__")
     return [name.constant() for name in names]

@@ -12,6 +12,7 @@ from dynacap.values.container import TupleValue
 from dynacap.values.data_model import find_special
 from dynacap.values.data_model.attributes import bind
 from dynacap.values.library.exceptions import expect_nothing_handled, traceback_of
+from dynacap.values.library.generators import as_exception
 from dynacap.values.object import ExceptionValue
 
 
@@ -37,10 +38,8 @@ def raise_varargs(m: Machine, f: Frame, i: Instruction) -> None:
 def _exception(m: Machine, value: Value, what: str = "exceptions") -> ExceptionValue:
     """What ``raise`` makes of its operand: a class is called."""
     if type(value) is Known and isinstance(value.value, type):
-        kind, value = value.value, m.call(value, [])
-        if not isinstance(value, ExceptionValue) and issubclass(kind, BaseException):
-            text = "should have returned an instance of BaseException, not"
-            m.raise_error(TypeError, f"calling {kind!r} {text} {value.cls!r}")
+        if issubclass(value.value, BaseException):
+            value = as_exception(m, value)
     if not isinstance(value, ExceptionValue):
         m.raise_error(TypeError, f"{what} must derive from BaseException")
     return value

@@ -139,3 +139,11 @@ def test_fields_of_built_in_exceptions_are_set(x: Tensor, error: Any) -> Any:
             found.append(str(refused))
         found.append(repr(getattr(error, name, None)))
     return x + 1, found
+
+
+@program((X, "%." + "9" * 30 + "f"), (X, "%d"), breaks=None)
+def test_a_format_that_overflows(x: Tensor, text: str) -> Any:
+    try:
+        return x + 1, text % 1.5
+    except (OverflowError, ValueError) as error:
+        return x + 1, type(error), str(error)

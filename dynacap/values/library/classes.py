@@ -153,11 +153,8 @@ def _type(t: Tracer, obj: Value, /, *rest: Value, **kwargs: Value) -> Value:
 
 @handles(super)
 def _super(t: Tracer, start: Value | None = None, obj: Value | None = None, /) -> Value:
-    if start is None or obj is None:
+    if start is None or obj is None or not isinstance(real_of_known(start), type):
         return t.graph_break("super", "super() without both a class and an object")
-    if not isinstance(real_of_known(start), type):
-        kind = start.cls.__name__
-        t.raise_error(TypeError, f"super() argument 1 must be a type, not {kind}")
     return make_super(t, start, obj)
 
 

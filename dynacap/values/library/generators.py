@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from typing import NoReturn
 
 from dynacap.values.base import Known, UserRaise, Value
 from dynacap.values.function import GeneratorValue
@@ -57,7 +56,9 @@ def as_exception(t: Tracer, kind: Value, value: Value = NONE) -> Value:
             if isinstance(value, ExceptionValue) and issubclass(value.cls, kind.value):
                 return value
             made = t.call(kind, [] if is_none(value) else [value])
-            return made if isinstance(made, ExceptionValue) else _not_an_exception(t, kind, made)
+            if not isinstance(made, ExceptionValue):
+                t.graph_break("bad-arguments", f"{kind.value.__name__}() gives no exception")
+            return made
     if isinstance(kind, ExceptionValue):
         return kind
     return t.raise_error(
@@ -65,11 +66,6 @@ def as_exception(t: Tracer, kind: Value, value: Value = NONE) -> Value:
         "exceptions must be classes or instances deriving from BaseException, not"
         f" {kind.cls.__name__}",
     )
-
-
-def _not_an_exception(t: Tracer, kind: Value, made: Value) -> NoReturn:
-    text = "should have returned an instance of BaseException, not"
-    t.raise_error(TypeError, f"calling {kind.constant()!r} {text} {made.cls.__name__}")
 
 
 @handles(_Generator.close)

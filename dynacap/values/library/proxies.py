@@ -47,8 +47,7 @@ def build_proxy(t: Tracer, real: Any, source: Source | None) -> Value:
 def _new(t: Tracer, mapping: Value) -> Value:
     kind = mapping.cls
     if issubclass(kind, (list, tuple)) or t.lookup(kind, "__getitem__") is MISSING:
-        text = f"mappingproxy() argument must be a mapping, not {kind.__name__}"
-        t.raise_error(TypeError, text)
+        t.graph_break("bad-arguments", "a mapping proxy of what is no mapping")
     return ProxyValue(mapping)
 
 

@@ -146,7 +146,7 @@ def _join(t: Tracer, self: Value, iterable: Value, /) -> Value:
 def _run(t: Tracer, function: Any, *args: Any, **kwargs: Any) -> Value:
     try:
         return Const(function(*args, **kwargs))
-    except (TypeError, ValueError, KeyError, IndexError) as error:
+    except Exception as error:
         return t.raise_real(error)
 
 
