@@ -283,8 +283,8 @@ def _positional_names(m: Machine, cls_value: Value, count: int) -> list[str | No
         if count == 1 and issubclass(cls_value.known(), _SELF_MATCHING):
             return [None]
         m.graph_break("match", "a class pattern with too many positional sub-patterns")
-    fits = isinstance(match_args, TupleValue) and len(match_args.items) >= count
-    names = [m.force_item(match_args.items, at) for at in range(count)] if fits else []
-    if not fits or any(name.cls is not str for name in names):
+    held = match_args.items if isinstance(match_args, TupleValue) else []
+    names = [m.force_item(held, at) for at in range(min(count, len(held)))]
+    if len(names) < count or any(name.cls is not str for name in names):
         m.graph_break("match", "a class pattern that does not fit __match_args__")
     return [name.constant() for name in names]
