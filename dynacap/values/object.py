@@ -51,9 +51,8 @@ class ExceptionValue(ObjectValue):
         self.raised = False
         self.raised_at = -1  # the steps of the chain before it was first raised
         self.traceback: TracebackValue | None = None  # what was last handed on for it
-        self.trail: list[
-            tuple[str, Positions, str]
-        ] = []  # its traceback, from the innermost frame on
+        # its traceback, from the innermost frame on: file, place, function
+        self.trail: list[tuple[str, Positions, str]] = []
 
     def release(self) -> None:
         super().release()
