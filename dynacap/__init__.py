@@ -96,10 +96,11 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that exist
     def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module 'dynacap' has no attribute {name!r}")
-        module = vars(importlib.import_module(_home(name)))
+        module = importlib.import_module(_home(name))
+        value: object = getattr(module, name)  # AttributeError while the module is being loaded
         # All of the module at once: compiled code should find the others loaded.
-        globals().update((each, module[each]) for each in __all__ if each in module)
-        value: object = module[name]
+        found = vars(module)
+        globals().update((each, found[each]) for each in __all__ if each in found)
         return value
 
 

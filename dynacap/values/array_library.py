@@ -114,11 +114,10 @@ def _register() -> None:
         native(raw)(_break(reason, raw))
     for raw in table.fields():
         native(raw)(_question(raw.__get__))
-    for kind in SCALARS:
+    for kind in (*SCALARS, *table.PURE):
         native(kind)(_scalar(kind))
     for cls in (*table.CLASSES[1:], np.dtype):
         pure(raw for _, raw in table.c_methods(cls) if find_native(raw) is None)
-    pure(table.PURE)
     polyfill(np.ufunc.outer)(table.outer)
     allow(torch.from_numpy)  # as an operation, of arrays only
 

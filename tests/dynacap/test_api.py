@@ -2,6 +2,8 @@
 
 import functools
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -331,3 +333,11 @@ def test_marks_of_dimensions() -> None:
         dynacap.mark_dynamic(x, 2)
     with pytest.raises(TypeError, match="t=3"):
         ENGINE.mark_dynamic(3, 0)
+
+
+@pytest.mark.parametrize("first", ["dynacap.testing", "dynacap.api", "dynacap.guards"])
+def test_any_module_can_be_imported_first(first: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {first}, dynacap; dynacap.compile"], check=False
+    )
+    assert done.returncode == 0
