@@ -156,6 +156,8 @@ def places(tree: ast.AST) -> Iterator[tuple[ast.AST, list[Any], int]]:
 def act(body: list[Any], index: int, action: str) -> bool:
     """Change one statement; False where there is nothing to do."""
     node = body[index]
+    if isinstance(node, ast.AugAssign) and ast.unparse(node.target).startswith("turn"):
+        return False  # its loop would never end
     if action == "drop":
         if isinstance(node, ast.Pass) and len(body) == 1:
             return False
