@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
-from dynacap import guards, log, marks, polyfills as _polyfills, totals
+import dynacap.guards as guards  # of the package, whose __getattr__ would look for it here
+from dynacap import log, marks, polyfills as _polyfills, totals
 from dynacap.backends import lookup_backend
 from dynacap.cache import Options, Session
 from dynacap.compiled_module import call_module, call_of, compile_module, original, title_of

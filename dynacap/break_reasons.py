@@ -159,7 +159,6 @@ _LANGUAGE = _reasons(
     ("foreign-storage", "A C-level method is called on an object of another layout.", _REPORT),
     ("address", "The address of an object shows, which is another for each object.",
      "compare with 'is', or give the class a __repr__"),
-    ("hash", "The hash of an object is its address.", "use the object itself as the key"),
     ("user-hash", "A dict or set asks an object for a hash of its own.",
      "use constants or plain objects as keys"),
     ("set-order", "The order of a set's elements hangs on their addresses.",

@@ -292,6 +292,11 @@ class ClassLacks(SourceGuard):
         return f"{show(values[0])}, which has it"
 
 
+def _members(value: object) -> list[object]:
+    """The members of a set, whatever its class says of iteration."""
+    return list(raw.storage(set if is_a(value, set) else frozenset, value))
+
+
 @register
 @dataclass(frozen=True, init=False)
 class SetEq(SourceGuard):
@@ -309,17 +314,15 @@ class SetEq(SourceGuard):
         origin: Origin | None = None,
     ) -> None:
         _set(self, "source", source)
-        _set(self, "members", tuple(map(fingerprint, members)))
-        _set(self, "shown", show(sorted(members, key=repr)))
+        _set(self, "members", tuple(map(fingerprint, _members(members))))
+        _set(self, "shown", show(sorted(_members(members), key=repr)))
         _set(self, "origin", origin)
 
     def holds(self, *values: object) -> bool:
         value = values[0]
-        if type(value) is not set and type(value) is not frozenset:
+        if not is_a(value, (set, frozenset)) or raw.length(value) != len(self.members):
             return False
-        if len(value) != len(self.members):
-            return False
-        return tuple(map(try_fingerprint, value)) == self.members
+        return tuple(map(try_fingerprint, _members(value))) == self.members
 
     def expectation(self) -> str:
         return f"has the members {self.shown}"

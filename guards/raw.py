@@ -7,6 +7,7 @@ What is not there is MISSING.
 import collections
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any, Final
 
 HEAP_TYPE: Final = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement, not in static memory
@@ -29,9 +30,20 @@ _type_mro = type.__dict__["__mro__"].__get__
 type_flags = type.__dict__["__flags__"].__get__
 
 
-def is_a(obj: object, cls: type) -> bool:
+def is_a(obj: object, cls: type | tuple[type, ...]) -> bool:
     """``isinstance`` by the real type alone; isinstance also asks ``obj.__class__``."""
     return issubclass(type(obj), cls)
+
+
+def derives(cls: type, base: type) -> bool:
+    """``issubclass`` by the MRO alone; issubclass also asks the metaclass of ``base``."""
+    return type.__subclasscheck__(base, cls)
+
+
+def storage(kind: type, obj: object) -> Iterator[Any]:
+    """The items of a built-in container, whatever its subclass says of iteration."""
+    items: Iterator[Any] = kind.__iter__(obj)  # type: ignore[attr-defined]
+    return items
 
 
 def type_lookup(cls: type, name: str) -> object:

@@ -29,6 +29,7 @@ from dynacap.values.object import (
     CellValue,
     ExceptionValue,
     ObjectValue,
+    PayloadValue,
     PropertyValue,
     SuperValue,
 )
@@ -327,6 +328,16 @@ def _object(e: Emitter, value: ObjectValue) -> str:
     return name
 
 
+def _payload(e: Emitter, value: PayloadValue) -> str:
+    maker = e.constant(value.base.__new__, value.base.__name__)
+    payload = e.expr(Const(value.payload))
+    name = e.let(value.type_.__name__.lower(), f"{maker}({e.constant(value.type_)}, {payload})")
+    e.built(value, name)
+    _fill_slots(e, value, name)
+    e.fill_attributes(value, name)
+    return name
+
+
 def _fill_slots(e: Emitter, value: ObjectValue, name: str) -> None:
     for slot, held in value.slots.items():
         if isinstance(held, Value):
@@ -427,6 +438,7 @@ _RULES: dict[type, Rule] = {
     SetValue: _set,
     SliceValue: _slice,
     ObjectValue: _object,
+    PayloadValue: _payload,
     ExceptionValue: _exception,
     CellValue: _cell,
     FunctionValue: _function,

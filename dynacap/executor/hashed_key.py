@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dynacap.values.base import Const, Value
 from dynacap.values.data_model import call_special, compare, truth
@@ -23,9 +22,7 @@ class HashedKey:
 
     __slots__ = ("_hash", "machine", "value")
 
-    def __init__(self, machine: Outside, value: Value, hasher: Any) -> None:
-        if not isinstance(hasher, types.FunctionType):
-            machine.graph_break("user-hash", f"the hash of a {value.cls.__name__}")
+    def __init__(self, machine: Outside, value: Value) -> None:
         self.machine = machine
         self.value = value
         given = self._without_effects(lambda: call_special(machine, value, "__hash__", []))

@@ -45,7 +45,7 @@ from dynacap.values.build import CONST_TYPES, build
 from dynacap.values.container import DictValue, Key, TupleValue
 from dynacap.values.function import FunctionValue
 from dynacap.values.identity import IdentityValue
-from dynacap.values.object import CellValue, ClassChange, WrittenAttribute
+from dynacap.values.object import CellValue, ClassChange, PayloadValue, WrittenAttribute
 from dynacap.values.wording import unhashable
 
 _IMMUTABLE_TYPE = 1 << 8
@@ -58,6 +58,14 @@ _KINDS: dict[str, Any] = {
 }
 
 
+def _as_plain_key(value: Value, hasher: Any, equals: Any) -> Any:
+    """The constant that hashes and compares as the value does, or MISSING."""
+    if isinstance(value, PayloadValue):
+        own = hasher is not value.base.__hash__ or equals is not value.base.__eq__
+        return MISSING if own else value.payload
+    return constant_or(value, MISSING)
+
+
 class Outside(State):
     """Mirrors of outside objects and the guards on what was read of them."""
 
@@ -66,9 +74,10 @@ class Outside(State):
         self.guards = GuardSet()
         self.mirrors: dict[int, Value] = {}
         self._alive: list[Any] = []  # what `mirrors` knows by id must not die meanwhile
-        self._lookups: dict[tuple[type, str], Any] = {}
-        self._class_sources: dict[int, tuple[type, Source]] = {}  # by id: a class may have a hash
-        self._class_changes: dict[type, ClassChange] = {}
+        # classes by their ids: their metaclass may say what their hash and equality are
+        self._lookups: dict[tuple[int, str], Any] = {}
+        self._class_sources: dict[int, tuple[type, Source]] = {}
+        self._class_changes: dict[int, ClassChange] = {}
         self._touched: dict[Value, None] = {}
         self.effects = 0  # how many changes there were, of the same value too
         self._numbers: dict[Source, Value] = {}  # those that vary
@@ -229,8 +238,8 @@ class Outside(State):
             self.raise_error(TypeError, f"unhashable type: {value.title!r}")
         if hasher in (object.__hash__, types.FunctionType.__hash__) or self.tensors.owns(value):
             return value
-        constant = constant_or(value, MISSING)
-        return HashedKey(self, value, hasher) if constant is MISSING else constant
+        constant = _as_plain_key(value, hasher, self.lookup(value.cls, "__eq__"))
+        return HashedKey(self, value) if constant is MISSING else constant
 
     def mapping_items(self, mapping: Value, why: str) -> list[tuple[Value, Value]]:
         """The items of a mapping that is spread into a dict or a call."""
@@ -245,13 +254,13 @@ class Outside(State):
     # -- classes ---------------------------------------------------------------------------------
     def lookup(self, cls: type, name: str) -> Any:
         """The raw attribute of a class found through its MRO, or MISSING; guarded."""
-        key = (cls, name)
+        key = (id(cls), name)
         found = self._lookups.get(key, DELETED)
         if found is not DELETED:
             return found
         found = MISSING
         for base in cls.__mro__:
-            change = self._class_changes.get(base)
+            change = self._class_changes.get(id(base))
             if change is not None and name in change.written:
                 return WrittenAttribute(change.written[name])
             if name in base.__dict__:
@@ -271,29 +280,28 @@ class Outside(State):
     def write_class(self, owner: Value, name: str, value: Value) -> None:
         """Set an attribute of a class; subclasses that inherit it see it too."""
         cls = owner.known()
-        change = self._class_changes.get(cls)
+        change = self._class_changes.get(id(cls))
         if change is None:
-            change = self._class_changes[cls] = ClassChange(owner, cls)
+            change = self._class_changes[id(cls)] = ClassChange(owner, cls)
         change.written[name] = value
-        for sub, known in list(self._lookups):
-            if known == name and issubclass(sub, cls):
-                del self._lookups[sub, known]
+        self._lookups = {key: held for key, held in self._lookups.items() if key[1] != name}
         self.touch(change)
 
     def class_source(self, cls: type) -> Source:
         """Where a class can be found again."""
-        known = self._class_sources.get(id(cls))
-        if known is None:
-            known = self._class_sources[id(cls)] = (cls, self._find_class(cls))
-        return known[1]
+        found = self._class_sources.get(id(cls))
+        if found is None:
+            found = self._class_sources[id(cls)] = cls, self._find_class(cls)
+        return found[1]
 
     def _find_class(self, cls: type) -> Source:
         """As a base of a class that is known already, else held by the entry."""
         for known, source in self._class_sources.values():
-            if cls in known.__mro__:
-                found = SeqItem(Attr(source, "__mro__"), known.__mro__.index(cls))
-                self.guard("IdIs", found, cls)
-                return found
+            for index, base in enumerate(known.__mro__):
+                if base is cls:
+                    found = SeqItem(Attr(source, "__mro__"), index)
+                    self.guard("IdIs", found, cls)
+                    return found
         return ConstSource(cls, cls.__qualname__)
 
     def class_attribute(self, cls: type, name: str) -> Value:

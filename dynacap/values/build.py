@@ -8,12 +8,13 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dynacap.guards.raw import IMMUTABLE_TYPE, storage
 from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
 from dynacap.hook import original_code
 from dynacap.values.base import Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
-from dynacap.values.object import CellValue, ExceptionValue, ObjectValue
+from dynacap.values.object import CellValue, ExceptionValue, ObjectValue, PayloadValue, plain
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -126,6 +127,20 @@ builds_subclasses(types.ModuleType)(build_known)
 builds_subclasses(enum.Enum)(build_known)
 
 
+@builds_subclasses(int)
+@builds_subclasses(float)
+@builds_subclasses(complex)
+@builds_subclasses(str)
+@builds_subclasses(bytes)
+def build_payload(t: Tracer, real: Any, source: Source | None) -> Value:
+    """An instance of a user's subclass of a number's or text's type; C's own are objects."""
+    if type(real).__flags__ & IMMUTABLE_TYPE:
+        return build_object(t, real, source)
+    if source is not None:
+        t.guard("IdIs", source, real)
+    return PayloadValue(type(real), plain(real), real, source)
+
+
 @builds(types.FunctionType)
 def build_function(t: Tracer, real: Any, source: Source | None) -> Value:
     """A Python function; its code is guarded when it is called or looked at."""
@@ -150,14 +165,14 @@ def build_cell(t: Tracer, real: Any, source: Source | None) -> Value:
     return CellValue(real=real, source=source)
 
 
-def _items(
-    t: Tracer, real: Any, source: Source | None, step: Callable[[Source, int], Source]
-) -> list[Value]:
+def _items(t: Tracer, kind: type, real: Any, source: Source | None) -> list[Value]:
     guard_type(t, real, source)
+    held = list(storage(kind, real))
     if source is None:
-        return [Lazy(item, None) for item in real]
-    t.guard("Length", source, len(real))
-    return [Lazy(item, step(source, index)) for index, item in enumerate(real)]
+        return [Lazy(item, None) for item in held]
+    t.guard("Length", source, len(held))
+    step = DequeItem if kind is collections.deque else SeqItem
+    return [Lazy(item, step(source, index)) for index, item in enumerate(held)]
 
 
 @builds_subclasses(tuple)
@@ -166,20 +181,20 @@ def build_tuple(t: Tracer, real: Any, source: Source | None) -> Value:
     if source is None:
         items = [t.wrap(item, None) for item in tuple.__iter__(real)]
         return TupleValue(items, type(real), real, None)
-    return TupleValue(_items(t, real, source, SeqItem), type(real), real, source)
+    return TupleValue(_items(t, tuple, real, source), type(real), real, source)
 
 
 @builds_subclasses(list)
 def build_list(t: Tracer, real: Any, source: Source | None) -> Value:
     """A list or an instance of a subclass; its length is guarded when its items are needed."""
     guard_type(t, real, source)
-    return ListValue(lambda: _items(t, real, source, SeqItem), type(real), real, source)
+    return ListValue(lambda: _items(t, list, real, source), type(real), real, source)
 
 
 @builds_subclasses(collections.deque)
 def build_deque(t: Tracer, real: Any, source: Source | None) -> Value:
     """A deque."""
-    items = _items(t, real, source, DequeItem)
+    items = _items(t, collections.deque, real, source)
     if source is not None:
         t.guard("ConstEq", Attr(source, "maxlen"), real.maxlen)
     return ListValue(items, type(real), real, source, real.maxlen)
@@ -198,13 +213,17 @@ def build_dict(t: Tracer, real: Any, source: Source | None) -> Value:
 
 def _build_set(t: Tracer, real: Any, source: Source | None) -> Value:
     guard_type(t, real, source)
-    others = {type(item) for item in real} - CONST_TYPES
+    kind = set if isinstance(real, set) else frozenset
+    held = list(storage(kind, real))
+    others = {type(item) for item in held} - CONST_TYPES
     if source is not None and others and (type(real) is not frozenset or others != {type}):
         t.graph_break("outside-set", "a set from outside that holds more than constants")
-    values = [t.wrap(item, None) for item in real]
+    values = [t.wrap(item, None) for item in held]
     if source is not None:
         t.guard("IdIs" if others else "SetEq", source, real)
-    return SetValue({t.key_of(value, set): value for value in values}, type(real), real, source)
+    table = real if type(real) is kind else kind.copy(real)
+    items = {t.key_of(value, set): value for value in values}
+    return SetValue(items, type(real), real, source, table)
 
 
 builds_subclasses(set)(_build_set)

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynacap.guards.source import Source
 from dynacap.opcodes import Positions
-from dynacap.values.base import DELETED, Lazy, Sentinel, Value
+from dynacap.values.base import DELETED, MISSING, Const, Known, Lazy, Sentinel, Value
 from dynacap.values.container import DictValue, Stored
 
 
@@ -61,6 +61,50 @@ class ExceptionValue(ObjectValue):
 
     def describe(self) -> str:
         return f"{self.type_.__name__}({', '.join(map(_describe, self.args))})"
+
+
+# What an instance of a subclass of these types is as a plain one, without asking the subclass.
+PAYLOADS: dict[type, Any] = {
+    int: int.__int__,
+    float: float.__float__,
+    complex: complex.__complex__,
+    str: str.__str__,
+    bytes: bytes.__bytes__,
+}
+
+
+class PayloadValue(ObjectValue):
+    """An instance of a user's subclass of a number's or text's type, with what it is as such."""
+
+    __slots__ = ("payload",)
+
+    def __init__(
+        self, type_: type, payload: Any, real: Any = None, source: Source | None = None
+    ) -> None:
+        super().__init__(type_, real, source)
+        self.payload = payload
+
+    @property
+    def base(self) -> type:
+        """The built-in type."""
+        return type(self.payload)
+
+
+def plain(real: Any) -> Any:
+    """The number or text that an object is, as an object of the built-in type; else MISSING."""
+    if type(real) in PAYLOADS:
+        return real
+    for kind, convert in PAYLOADS.items():
+        if isinstance(real, kind):
+            return convert(real)
+    return MISSING
+
+
+def payload_of(value: Value) -> Any:
+    """The number or text that a value is known to be, without asking its class; else MISSING."""
+    if isinstance(value, PayloadValue):
+        return value.payload
+    return plain(value.value) if isinstance(value, (Const, Known)) else MISSING
 
 
 class CellValue(Value):

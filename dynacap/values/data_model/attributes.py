@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dynacap.guards.raw import derives
 from dynacap.guards.source import Attr, InstanceDict
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.container import DictValue
@@ -327,7 +328,7 @@ def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     A class may be either: ``super()`` in a metaclass's method has the class as its instance.
     """
     cls = start.known()
-    if type(obj) is Known and isinstance(obj.value, type) and issubclass(obj.value, cls):
+    if type(obj) is Known and isinstance(obj.value, type) and derives(obj.value, cls):
         return SuperValue(start, obj, obj.value)
     if not issubclass(obj.cls, cls):
         t.raise_error(TypeError, "super(type, obj): obj must be an instance or subtype of type")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import enum
+import operator
 import types
 from typing import TYPE_CHECKING, Any
 
+from dynacap.guards.raw import IMMUTABLE_TYPE, derives
 from dynacap.guards.source import Attr
 from dynacap.hook import field_of_function
 from dynacap.values.base import (
@@ -14,17 +17,33 @@ from dynacap.values.base import (
     NotConstant,
     Value,
 )
-from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
+from dynacap.values.container import (
+    DictValue,
+    ListValue,
+    SetValue,
+    SliceValue,
+    TupleValue,
+    fresh_dict,
+)
 from dynacap.values.data_model.exceptions import init_exception, new_exception
+from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.natives import find_native, find_polyfill, is_pure
-from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue
+from dynacap.values.object import (
+    ExceptionValue,
+    ObjectValue,
+    PayloadValue,
+    PropertyValue,
+    plain,
+)
+from dynacap.values.stand_in import ASKED, StandIn, run, value_of
 from dynacap.values.symbol import SymbolValue
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 Kwargs = dict[str, Value]
+_C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 
 
 def find_special(t: Tracer, obj: Value, name: str) -> Any:
@@ -38,7 +57,7 @@ def call_special(t: Tracer, obj: Value, name: str, args: list[Value]) -> Value:
     raw = t.lookup(cls, name)
     if raw is MISSING:
         t.raise_error(TypeError, f"{obj.title!r} object has no {name}")
-    if isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType)):
+    if isinstance(raw, _C_METHODS):
         return call_c_function(t, raw, [obj, *args], {})
     value = t.class_attribute(cls, name)
     if isinstance(value, FunctionValue):
@@ -54,8 +73,6 @@ def _bind_special(t: Tracer, raw: Any, value: Value, obj: Value, cls: type) -> V
         return t.wrap(raw.__func__, None)
     if isinstance(raw, classmethod):
         return BoundMethod(t.wrap(raw.__func__, None), t.class_value(cls))
-    if raw is None:
-        t.raise_error(TypeError, f"{obj.title!r} object does not support this operation")
     if t.lookup(type(raw), "__get__") is MISSING:
         return value
     return call_special(t, value, "__get__", [obj, t.class_value(cls)])
@@ -82,10 +99,14 @@ def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[V
         else:
             raw = t.lookup(fn.cls, "__call__")
             if raw is MISSING:
-                t.raise_error(TypeError, f"{fn.title!r} object is not callable")
-            if not isinstance(raw, types.FunctionType):
+                refuse(t, operator.call, fn)
+            if isinstance(raw, _C_METHODS):
                 return fn, args
-            fn, args = t.class_attribute(fn.cls, "__call__"), [fn, *args]
+            own = t.class_attribute(fn.cls, "__call__")
+            if isinstance(own, FunctionValue):
+                fn, args = own, [fn, *args]
+            else:
+                fn = _bind_special(t, raw, own, fn, fn.cls)
 
 
 def _is_callable_object(t: Tracer, fn: Value) -> bool:
@@ -104,7 +125,7 @@ def call_resolved(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs) -> Va
         return t.inline(fn, args, kwargs)
     if isinstance(fn, Known):
         real = fn.value
-        if isinstance(real, type) and find_native(real) is None:
+        if isinstance(real, type) and find_native(real) is None and not is_pure(real):
             return construct(t, fn, args, kwargs)
         if type(real) is types.GenericAlias:
             return t.call(t.wrap(real.__origin__, None), args, kwargs)
@@ -124,11 +145,7 @@ def call_c_function(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> 
     if function is not None:
         return t.call(t.wrap(function, None), args, kwargs)
     if is_pure(real):
-        folded = fold(t, real, args, kwargs)
-        if folded is None and fix_symbols([*args, *kwargs.values()]):
-            folded = fold(t, real, args, kwargs)
-        if folded is not None:
-            return folded
+        return compute(t, real, args, kwargs)
     name = getattr(real, "__qualname__", None) or repr(real)
     module = getattr(real, "__module__", None) or getattr(real, "__objclass__", None)
     return t.graph_break(
@@ -156,6 +173,14 @@ def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | Non
     return made(t, result)
 
 
+def compute(
+    t: Tracer, real: Any, args: list[Value], kwargs: Kwargs, asks: tuple[str, ...] = ASKED
+) -> Value:
+    """Run a pure callable for real; operands that are no constants are stood for, and asked."""
+    folded = fold(t, real, args, kwargs)
+    return made(t, run(t, real, args, kwargs, asks)) if folded is None else folded
+
+
 def _settle(t: Tracer, value: TupleValue | ListValue) -> None:
     """Look at all that a sequence from outside holds, so that it may be a constant."""
     items = value.items
@@ -177,6 +202,13 @@ def made(t: Tracer, real: Any) -> Value:
     if kind is set:
         items = [made(t, item) for item in real]
         return SetValue({t.key_of(item, set): item for item in items})
+    if isinstance(real, (StandIn, enum.Enum)):
+        return value_of(t, real)
+    if kind is slice:
+        parts = (made(t, real.start), made(t, real.stop), made(t, real.step))
+        return t.wrap(real, None) if all(type(p) is Const for p in parts) else SliceValue(parts)
+    if kind.__flags__ & IMMUTABLE_TYPE == 0 and (payload := plain(real)) is not MISSING:
+        return PayloadValue(kind, payload)
     return t.wrap(real, None)
 
 
@@ -233,7 +265,7 @@ def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
     """``type.__call__``."""
     cls = cls_value.known()
     obj = _call_new(t, cls_value, args, kwargs)
-    if not issubclass(obj.cls, cls):
+    if not derives(obj.cls, cls):
         return obj
     init = t.lookup(obj.cls, "__init__")
     if init is object.__init__:

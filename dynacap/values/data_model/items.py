@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+import types
+from typing import TYPE_CHECKING, Any
 
 from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
 from dynacap.values.container import ListValue, TupleValue
-from dynacap.values.data_model.calls import call_special, constant_operand
+from dynacap.values.data_model.attributes import get_attribute
+from dynacap.values.data_model.calls import call_special, compute, constant_operand
 from dynacap.values.data_model.operators import compare, is_same, truth
+from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator import IteratorValue, SequenceIterator
 from dynacap.values.object import ExceptionValue
@@ -23,7 +27,7 @@ def get_item(t: Tracer, obj: Value, key: Value) -> Value:
     if type(obj) is Known and isinstance(obj.value, type):
         return _class_item(t, obj, key)
     if t.lookup(obj.cls, "__getitem__") is MISSING:
-        t.raise_error(TypeError, f"{obj.title!r} object is not subscriptable")
+        refuse(t, operator.getitem, obj, key)
     return call_special(t, obj, "__getitem__", [key])
 
 
@@ -31,6 +35,9 @@ def _class_item(t: Tracer, obj: Known, key: Value) -> Value:
     """``cls[key]``: the metaclass's ``__getitem__`` (enums), then ``__class_getitem__``."""
     if t.lookup(type(obj.value), "__getitem__") is not MISSING:
         return call_special(t, obj, "__getitem__", [key])
+    own = t.lookup(obj.value, "__class_getitem__")
+    if isinstance(own, classmethod) and _is_users(own.__func__):
+        return t.call(get_attribute(t, obj, "__class_getitem__"), [key])
     try:
         return t.wrap(obj.value[constant_operand(key)], None)
     except NotConstant:
@@ -39,38 +46,45 @@ def _class_item(t: Tracer, obj: Known, key: Value) -> Value:
         return t.raise_real(error)
 
 
+def _is_users(function: Any) -> bool:
+    return isinstance(function, types.FunctionType) and function.__module__ != "typing"
+
+
 def set_item(t: Tracer, obj: Value, key: Value, value: Value) -> None:
     """``obj[key] = value``."""
     if t.tensors.owns(obj):
         t.tensors.set_item(t, obj, key, value)
         return
     if t.lookup(obj.cls, "__setitem__") is MISSING:
-        t.raise_error(TypeError, f"{obj.title!r} object does not support item assignment")
+        refuse(t, operator.setitem, obj, key, value)
     call_special(t, obj, "__setitem__", [key, value])
 
 
 def delete_item(t: Tracer, obj: Value, key: Value) -> None:
     """``del obj[key]``."""
     if t.lookup(obj.cls, "__delitem__") is MISSING:
-        sequence = any(t.lookup(obj.cls, name) is not MISSING for name in ("__len__", "__dict__"))
-        by_index = sequence and t.lookup(key.cls, "__index__") is not MISSING
-        cannot = "doesn't" if by_index else "does not"  # CPython has two words for it
-        t.raise_error(TypeError, f"{obj.title!r} object {cannot} support item deletion")
+        refuse(t, operator.delitem, obj, key)
     call_special(t, obj, "__delitem__", [key])
 
 
 def length(t: Tracer, obj: Value) -> int:
     """``len(obj)``."""
     if t.lookup(obj.cls, "__len__") is MISSING:
-        t.raise_error(TypeError, f"object of type {obj.title!r} has no len()")
-    found = call_special(t, obj, "__len__", []).constant()
-    return int(found)
+        refuse(t, len, obj)
+    if isinstance(t.lookup(obj.cls, "__len__"), types.FunctionType):
+        return int(compute(t, len, [obj], {}, ("__len__",)).constant())
+    return int(call_special(t, obj, "__len__", []).constant())
 
 
 def contains(t: Tracer, obj: Value, item: Value) -> bool:
     """``item in obj``."""
-    if t.lookup(obj.cls, "__contains__") is not MISSING:
+    own = t.lookup(obj.cls, "__contains__")
+    if own is None:
+        t.raise_error(TypeError, f"{obj.cls.__name__!r} object is not a container")
+    if own is not MISSING:
         return truth(t, call_special(t, obj, "__contains__", [item]))
+    if not _is_iterable(t, obj):
+        refuse(t, operator.contains, obj, item)
     iterator = iterate(t, obj)
     while (found := advance(t, iterator)) is not None:
         if is_same(t, found, item) or truth(t, compare(t, "==", found, item)):
@@ -84,14 +98,21 @@ def iterate(t: Tracer, obj: Value) -> Value:
         return obj
     if t.tensors.owns(obj):
         return t.tensors.iterate(t, obj)
+    if not _is_iterable(t, obj):
+        refuse(t, iter, obj)
     if t.lookup(obj.cls, "__iter__") is not MISSING:
         found = call_special(t, obj, "__iter__", [])
         if t.lookup(found.cls, "__next__") is MISSING:
             t.raise_error(TypeError, f"iter() returned non-iterator of type {found.title!r}")
         return found
-    if t.lookup(obj.cls, "__getitem__") is not MISSING:
-        return SequenceIterator(obj)
-    return t.raise_error(TypeError, f"{obj.title!r} object is not iterable")
+    return SequenceIterator(obj)
+
+
+def _is_iterable(t: Tracer, obj: Value) -> bool:
+    own = t.lookup(obj.cls, "__iter__")
+    if own is MISSING:
+        own = t.lookup(obj.cls, "__getitem__")
+    return own is not MISSING and own is not None
 
 
 def advance(t: Tracer, iterator: Value) -> Value | None:
@@ -102,7 +123,7 @@ def advance(t: Tracer, iterator: Value) -> Value | None:
         if isinstance(iterator, GeneratorValue):
             return t.resume_generator(iterator, Const(None), None)
         if t.lookup(iterator.cls, "__next__") is MISSING:
-            t.raise_error(TypeError, f"{iterator.title!r} object is not an iterator")
+            refuse(t, next, iterator)
         return call_special(t, iterator, "__next__", [])
     except UserRaise as raised:
         if issubclass(raised.exc.cls, StopIteration):

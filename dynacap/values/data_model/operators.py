@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import enum
 import operator
+import types
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dynacap.guards.raw import derives
 from dynacap.values.base import MISSING, Const, Known, UnreadConst, Value
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model.calls import call_special, fold
+from dynacap.values.data_model.calls import call_special, compute, fold
+from dynacap.values.data_model.refusals import refuse
+from dynacap.values.object import PayloadValue
 from dynacap.values.symbol import SymbolValue
 
 if TYPE_CHECKING:
@@ -34,7 +39,12 @@ _BINARY: dict[str, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
     "<<": ("lshift", operator.lshift, operator.ilshift),
     ">>": ("rshift", operator.rshift, operator.irshift),
 }
-_REPEATABLE = (str, bytes, bytearray, list, tuple)
+_SEQUENCE_METHODS = {
+    id(vars(kind)[name])
+    for kind in (str, bytes, bytearray, list, tuple, deque)
+    for name in ("__add__", "__iadd__", "__mul__", "__rmul__", "__imul__")
+    if name in vars(kind)
+}
 _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "-": ("__neg__", operator.neg),
     "+": ("__pos__", operator.pos),
@@ -64,42 +74,52 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         if folded is not None:
             return folded
     target = inplace_op if inplace else plain_op
-    if t.tensors.takes_binary(left, right):
+    if type(left) is not PayloadValue and t.tensors.takes_binary(left, right):
         return t.tensor_call(target, [left, right], {})
-    if inplace and t.lookup(left.cls, f"__i{name}__") is not MISSING:
+    if inplace and _is_of_numbers(t, left, f"__i{name}__"):
         result = call_special(t, left, f"__i{name}__", [right])
         if not _not_implemented(result):
             return result
-    result = _two_sided(t, f"__{name}__", f"__r{name}__", left, right)
+    result = two_sided(t, f"__{name}__", f"__r{name}__", left, right)
+    if _not_implemented(result) and name in ("add", "mul"):
+        result = _of_sequences(t, name, left, right, inplace)
     if _not_implemented(result):
-        if symbol in ("*", "*="):
-            _no_repetition(t, left, right)
-        t.raise_error(
-            TypeError,
-            f"unsupported operand type(s) for {symbol}: {left.title!r} and {right.title!r}",
-        )
+        refuse(t, target, left, right)
     return result
 
 
-def _no_repetition(t: Tracer, left: Value, right: Value) -> None:
-    """The error for a sequence that is multiplied with what is no number."""
-    for sequence, count in ((left, right), (right, left)):
-        if issubclass(sequence.cls, _REPEATABLE):
-            kind = count.cls.__name__
-            t.raise_error(TypeError, f"can't multiply sequence by non-int of type {kind!r}")
+def _is_of_numbers(t: Tracer, obj: Value, method: str) -> bool:
+    """Whether a class has the method, other than as a built-in sequence."""
+    raw = t.lookup(obj.cls, method)
+    return raw is not MISSING and id(raw) not in _SEQUENCE_METHODS
 
 
-def _two_sided(t: Tracer, name: str, reflected: str, left: Value, right: Value) -> Value:
+def _of_sequences(t: Tracer, name: str, left: Value, right: Value, inplace: bool) -> Value:
+    """``+`` and ``*`` of built-in sequences come after the methods of both operands."""
+    for sequence, other in ((left, right), (right, left))[: 1 if name == "add" else 2]:
+        for method in (f"__i{name}__", f"__{name}__"):
+            if method[2] == "i" and not (inplace and sequence is left):
+                continue
+            if id(t.lookup(sequence.cls, method)) not in _SEQUENCE_METHODS:
+                continue
+            if name == "mul" and t.lookup(other.cls, "__index__") is MISSING:
+                kind = other.cls.__name__
+                t.raise_error(TypeError, f"can't multiply sequence by non-int of type {kind!r}")
+            return call_special(t, sequence, method, [other])
+    return Const(NotImplemented)
+
+
+def two_sided(t: Tracer, name: str, reflected: str, left: Value, right: Value) -> Value:
     """Try the left operand's method, then the right's reflected one; a subclass goes first."""
     attempts = [(left, name, right)]
     if left.cls is not right.cls:
         other = (right, reflected, left)
-        if issubclass(right.cls, left.cls) and _overrides(t, right.cls, left.cls, reflected):
+        if derives(right.cls, left.cls) and _overrides(t, right.cls, left.cls, reflected):
             attempts.insert(0, other)
         else:
             attempts.append(other)
     for obj, method, operand in attempts:
-        if t.lookup(obj.cls, method) is MISSING:
+        if not _is_of_numbers(t, obj, method):
             continue
         result = call_special(t, obj, method, [operand])
         if not _not_implemented(result):
@@ -124,7 +144,7 @@ def unary_op(t: Tracer, symbol: str, operand: Value) -> Value:
     if t.tensors.owns(operand):
         return t.tensor_call(real, [operand], {})
     if t.lookup(operand.cls, name) is MISSING:
-        t.raise_error(TypeError, f"bad operand type for unary {symbol}: {operand.title!r}")
+        refuse(t, real, operand)
     return call_special(t, operand, name, [])
 
 
@@ -142,7 +162,7 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     if t.tensors.takes_binary(left, right):
         return t.tensor_call(real, [left, right], {})
     attempts = [(left, name, right), (right, reflected, left)]
-    if right.cls is not left.cls and issubclass(right.cls, left.cls):
+    if right.cls is not left.cls and derives(right.cls, left.cls):
         attempts.reverse()
     for obj, method, operand in attempts:
         raw = t.lookup(obj.cls, method)
@@ -157,10 +177,7 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
             return result
     if symbol in ("==", "!="):
         return Const(is_same(t, left, right) == (symbol == "=="))
-    return t.raise_error(
-        TypeError,
-        f"{symbol!r} not supported between instances of {left.title!r} and {right.title!r}",
-    )
+    return refuse(t, real, left, right)
 
 
 def _inverted_eq(t: Tracer, obj: Value, operand: Value) -> Value:
@@ -203,13 +220,12 @@ def truth(t: Tracer, value: Value) -> bool:
         return bool(value.value)
     if t.tensors.owns(value):
         return t.tensors.truth(t, value)
-    if t.lookup(value.cls, "__bool__") is not MISSING:
-        result = call_special(t, value, "__bool__", [])
-        if result.cls is not bool:
-            t.raise_error(TypeError, f"__bool__ should return bool, returned {result.cls.__name__}")
-        return bool(result.constant())
-    if t.lookup(value.cls, "__len__") is not MISSING:
-        return bool(call_special(t, value, "__len__", []).constant())
+    for name in ("__bool__", "__len__"):
+        raw = t.lookup(value.cls, name)
+        if isinstance(raw, types.FunctionType):
+            return bool(compute(t, bool, [value], {}, (name,)).constant())
+        if raw is not MISSING:
+            return bool(call_special(t, value, name, []).constant())
     return True
 
 

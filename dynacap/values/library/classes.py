@@ -16,6 +16,7 @@ from dynacap.values.build import build_known, builds_subclasses
 from dynacap.values.container import DictValue, ListValue, TupleValue
 from dynacap.values.data_model import call_special, call_value, get_attribute, truth
 from dynacap.values.data_model.attributes import make_super
+from dynacap.values.data_model.refusals import refuse
 from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import handles, is_none, real_of_known
 from dynacap.values.object import ObjectValue, PropertyValue
@@ -42,16 +43,7 @@ def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
     if isinstance(cls, types.UnionType):
         return any(is_instance(t, obj, t.wrap(one, None)) for one in typing.get_args(cls))
     if not isinstance(cls, type):
-        return truth(
-            t,
-            _ask(
-                t,
-                classinfo,
-                "__instancecheck__",
-                obj,
-                "isinstance() arg 2 must be a type, a tuple of types, or a union",
-            ),
-        )
+        return _ask(t, classinfo, "__instancecheck__", obj, isinstance)
     if obj.cls is cls:
         return True
     check = t.lookup(type(cls), "__instancecheck__")
@@ -87,10 +79,11 @@ def _claims_class(t: Tracer, obj: Value, cls: type) -> bool:
     return isinstance(claimed, type) and issubclass(claimed, cls)
 
 
-def _ask(t: Tracer, classinfo: Value, name: str, operand: Value, message: str) -> Value:
+def _ask(t: Tracer, classinfo: Value, name: str, operand: Value, check: Any) -> bool:
+    """What an object that is no class says where one is expected."""
     if t.lookup(classinfo.cls, name) is MISSING:
-        t.raise_error(TypeError, message)
-    return call_special(t, classinfo, name, [operand])
+        refuse(t, functools.partial(check, object), classinfo)
+    return truth(t, call_special(t, classinfo, name, [operand]))
 
 
 def _follows_protocol(t: Tracer, obj: Value, cls: type) -> bool:
@@ -134,6 +127,8 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
         check = t.lookup(type(cls), "__subclasscheck__")
         if isinstance(check, types.FunctionType) and not _is_library(check):
             return truth(t, call_special(t, classinfo, "__subclasscheck__", [sub]))
+    elif not isinstance(cls, type | types.UnionType):
+        return _ask(t, classinfo, "__subclasscheck__", sub, issubclass)
     try:
         return issubclass(real_sub, cls)
     except TypeError as error:

@@ -14,9 +14,15 @@ from typing import Any, Final, NoReturn
 
 from dynacap.values.base import MISSING, Const, Known, NotConstant, Value, constant_or
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
-from dynacap.values.data_model.calls import call_special, fold, made
+from dynacap.values.data_model.calls import call_special, compute, made
+from dynacap.values.library.misuse import (
+    bad_arguments,
+    check_class,
+    makes_instances,
+    refuse_receiver,
+)
 from dynacap.values.natives import native
-from dynacap.values.object import ExceptionValue
+from dynacap.values.object import ExceptionValue, payload_of
 from dynacap.values.tracer import Tracer
 
 Operation = Callable[..., "Value | None"]
@@ -59,13 +65,17 @@ def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
     any_name = bool(code.co_flags & 0x08)
     owner = target.__objclass__ if isinstance(target, _C_METHODS) else None
 
+    makes = makes_instances(target)
+
     def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if owner is not None:
             args = _with_storage(t, owner, target, args)
         if not least <= 1 + len(args) + len(kwargs) or 1 + len(args) > most:
-            bad_arguments(t, target)
+            bad_arguments(t, target, args, kwargs)
         if kwargs and not any_name and not kwargs.keys() <= names:
-            bad_arguments(t, target)
+            bad_arguments(t, target, args, kwargs)
+        if makes:
+            check_class(t, target, args[0])
         result = function(t, *args, **kwargs)
         return NONE if result is None else result
 
@@ -75,7 +85,7 @@ def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
 def _with_storage(t: Tracer, owner: type, target: Any, args: list[Value]) -> list[Value]:
     """The operands, the first of them checked as CPython's descriptors check it."""
     if not args or not issubclass(args[0].cls, owner):
-        t.raise_error(TypeError, f"descriptor {target.__name__!r} needs an {owner.__name__!r}")
+        refuse_receiver(t, target, args)
     wanted = _STORAGE.get(owner)
     if wanted is None or isinstance(args[0], wanted):
         return args
@@ -87,6 +97,8 @@ def _with_storage(t: Tracer, owner: type, target: Any, args: list[Value]) -> lis
 
 def as_storage(t: Tracer, value: Value) -> Value:
     """A container that is known as a constant, with its elements as values."""
+    if isinstance(value, (TupleValue, SetValue)):
+        return value
     real = constant_or(value, None)
     if isinstance(real, tuple):
         return TupleValue([t.wrap(item, None) for item in real], type(real))
@@ -99,11 +111,6 @@ def as_storage(t: Tracer, value: Value) -> Value:
 def methods(name: str, *owners: type) -> list[Any]:
     """The methods of that name which these types themselves declare."""
     return [owner.__dict__[name] for owner in owners if name in owner.__dict__]
-
-
-def bad_arguments(t: Tracer, target: Any) -> NoReturn:
-    """Leave a call that CPython will refuse to CPython."""
-    t.graph_break("bad-arguments", getattr(target, "__qualname__", repr(target)))
 
 
 def constant_of(t: Tracer, value: Value, what: str) -> Any:
@@ -121,7 +128,7 @@ def real_of_known(value: Value) -> Any:
 
 def index_of(t: Tracer, value: Value, message: str = "") -> int:
     """``operator.index(value)``."""
-    real = constant_or(value, MISSING)
+    real = payload_of(value)
     if isinstance(real, int):
         return int(real)
     if t.lookup(value.cls, "__index__") is MISSING:
@@ -158,13 +165,8 @@ def is_none(value: Value) -> bool:
 def folded(
     t: Tracer, real: Any, args: list[Value], kwargs: dict[str, Value] | None = None
 ) -> Value:
-    """Run a pure callable on operands that must be constants."""
-    result = fold(t, real, args, kwargs or {})
-    if result is None:
-        name = getattr(real, "__qualname__", repr(real))
-        described = ", ".join(arg.describe() for arg in args)
-        t.graph_break("not-constant", f"{name} of {described}")
-    return result
+    """Run a pure callable for real."""
+    return compute(t, real, args, kwargs or {})
 
 
 def not_implemented() -> Value:
@@ -180,7 +182,6 @@ def raise_with(t: Tracer, cls: type[BaseException], *args: Value) -> NoReturn:
 __all__ = [
     "NONE",
     "as_storage",
-    "bad_arguments",
     "constant_of",
     "folded",
     "handles",

@@ -6,7 +6,7 @@ import itertools
 from collections import OrderedDict
 from typing import Any
 
-from dynacap.values.base import Const, Known, Value
+from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, TupleValue
 from dynacap.values.data_model import iterate
 from dynacap.values.iterator import ConstIterator, IteratorValue, walk_dict
@@ -30,6 +30,7 @@ from dynacap.values.iterator_itertools import (
 from dynacap.values.iterator_outside import OutsideIterator
 from dynacap.values.library.handlers import handles, index_of, is_none
 from dynacap.values.library.iteration import next_
+from dynacap.values.object import payload_of
 from dynacap.values.tracer import Tracer
 
 
@@ -201,7 +202,8 @@ def _next(t: Tracer, self: Value, /) -> Value | None:
 
 @handles(str.__iter__, bytes.__iter__, range.__iter__)
 def _const_iter(t: Tracer, self: Value, /) -> Value:
-    return ConstIterator(Const(self.constant()))
+    payload = payload_of(self)
+    return ConstIterator(Const(self.constant() if payload is MISSING else payload))
 
 
 @handles(range.__reversed__)

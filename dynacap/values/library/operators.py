@@ -17,8 +17,9 @@ from dynacap.values.data_model import (
     truth,
     unary_op,
 )
+from dynacap.values.data_model.calls import compute
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import handles, index_of
+from dynacap.values.library.handlers import handles
 from dynacap.values.library.sequences import same_or_equal
 from dynacap.values.tracer import Tracer
 
@@ -97,9 +98,9 @@ def _delitem(t: Tracer, obj: Value, key: Value, /) -> None:
     delete_item(t, obj, key)
 
 
-@handles(operator.index)
-def _index(t: Tracer, obj: Value, /) -> Value:
-    return Const(index_of(t, obj))
+@handles(operator.length_hint)
+def _length_hint(t: Tracer, obj: Value, default: Value = Const(0), /) -> Value:
+    return compute(t, operator.length_hint, [obj, default], {}, ("__len__", "__length_hint__"))
 
 
 @handles(operator.concat)

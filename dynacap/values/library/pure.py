@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import cmath
 import math
+import operator
+import os
 import types
 from typing import Any
 
@@ -37,7 +39,9 @@ def _members(owner: Any) -> list[Any]:
 for _owner in (*_TYPES, math, cmath):
     pure(_members(_owner))
 
-pure((ord, str.maketrans, slice, complex))
+pure((complex, bytes, range, slice, str.maketrans))
+pure((abs, ascii, bin, chr, hex, oct, ord, operator.abs, operator.index))
+pure((os.fspath,))
 pure(
     vars(owner)[name]
     for owner in (type, types.GenericAlias, types.UnionType)

@@ -21,6 +21,7 @@ from dynacap.values.library.handlers import (
     not_implemented,
     raise_with,
 )
+from dynacap.values.library.misuse import bad_arguments
 from dynacap.values.tracer import Tracer
 
 Keyed = dict[Any, Value]  # what stands for an element as a key -> the element
@@ -212,16 +213,23 @@ def apply(t: Tracer, self: SetValue, method: str, combine: Combine, other: Value
     self.steps.append((method, given))
 
 
-def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine) -> None:
-    """``a | b``, ``a |= b``, ``a.union(*others)`` and ``a.update(*others)``, or their kin."""
+def _register_operators(symbol: str, plain: str, inplace: str, combine: Combine) -> None:
+    """``a | b``, ``a |= b`` or their kin, between sets only."""
+
+    def combined(t: Tracer, left: Value, right: Value) -> Value:
+        left, right = as_storage(t, left), as_storage(t, right)
+        if not isinstance(left, SetValue) or not isinstance(right, SetValue):
+            return not_implemented()
+        table = getattr(set, plain)(set(left.table()), right.table())
+        return SetValue(combine(left.items, right.items), _kind(left), shadow=table)
 
     @handles(*methods(f"__{symbol}__", *_BOTH))
     def operate(t: Tracer, self: SetValue, other: Value, /) -> Value:
-        right = as_storage(t, other)
-        if not isinstance(right, SetValue):
-            return not_implemented()
-        table = getattr(set, plain)(set(self.table()), right.table())
-        return SetValue(combine(self.items, right.items), _kind(self), shadow=table)
+        return combined(t, self, other)
+
+    @handles(*methods(f"__r{symbol}__", *_BOTH))
+    def operate_reflected(t: Tracer, self: SetValue, other: Value, /) -> Value:
+        return combined(t, other, self)
 
     @handles(*methods(f"__i{symbol}__", *_BOTH))
     def operate_inplace(t: Tracer, self: SetValue, other: Value, /) -> Value:
@@ -231,8 +239,17 @@ def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine)
         t.touch(self)
         return self
 
+
+def _register_methods(plain: str, inplace: str, combine: Combine) -> None:
+    """``a.union(*others)`` and ``a.update(*others)``, or their kin, with any iterables."""
+
+    def check_count(t: Tracer, name: str, self: SetValue, others: tuple[Value, ...]) -> None:
+        if plain == "symmetric_difference" and len(others) != 1:
+            bad_arguments(t, vars(set)[name], [self, *others], {})
+
     @handles(*methods(plain, *_BOTH))
-    def method(t: Tracer, self: SetValue, /, *others: Value) -> Value:
+    def method(t: Tracer, self: SetValue, /, *others: Value) -> SetValue:
+        check_count(t, plain, self, others)
         made = SetValue(dict(self.items), _kind(self), shadow=set(self.table()))
         for other in others:
             apply(t, made, inplace, combine, other)
@@ -240,12 +257,20 @@ def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine)
 
     @handles(*methods(inplace, *_BOTH))
     def method_inplace(t: Tracer, self: SetValue, /, *others: Value) -> None:
+        check_count(t, inplace, self, others)
+        t.touch(self)
+        if plain == "intersection":  # all of it or nothing
+            others = tuple(SetValue(keyed_of(t, _walked_once(t, other))) for other in others)
         for other in others:
             if plain == "union":
                 update(t, self, other)
             else:
                 apply(t, self, inplace, combine, other)
-        t.touch(self)
+
+
+def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine) -> None:
+    _register_operators(symbol, plain, inplace, combine)
+    _register_methods(plain, inplace, combine)
 
 
 _register_operation("or", "union", "update", unite)

@@ -11,14 +11,15 @@ import reprlib
 from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
-from dynacap.values.base import Const, Known, Value
+from dynacap.values.base import Const, Known, Value, constant_or
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
-from dynacap.values.data_model import call_special, get_attribute, get_item
+from dynacap.values.data_model import call_special
+from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import FunctionValue
-from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import constant_of, folded, handles, methods
 from dynacap.values.library.sets import ordered
 from dynacap.values.natives import native_code
+from dynacap.values.stand_in import shown
 from dynacap.values.tracer import Tracer
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range)
@@ -54,70 +55,19 @@ def _text(t: Tracer, value: Value, name: str, args: list[Value]) -> str:
     return text
 
 
-class _Shown:
-    """Stands for a value while a C function makes text of it."""
-
-    def __init__(self, t: Tracer, value: Value) -> None:
-        self._t = t
-        self._value = value
-
-    def __str__(self) -> str:
-        return to_str(self._t, self._value)
-
-    def __repr__(self) -> str:
-        return to_repr(self._t, self._value)
-
-    def __format__(self, spec: str) -> str:
-        return to_format(self._t, self._value, spec)
-
-    def __getattr__(self, name: str) -> Any:
-        return shown(self._t, get_attribute(self._t, self._value, name))
-
-    def __getitem__(self, key: Any) -> Any:
-        return shown(self._t, get_item(self._t, self._value, Const(key)))
-
-    def __call__(self) -> Any:
-        raise TypeError("only its text may be asked for")
-
-
-class _ShownNumber(_Shown):
-    """Stands for an object that turns into a number when ``%d`` asks for one."""
-
-    def __int__(self) -> int:
-        return int(constant_of(self._t, call_special(self._t, self._value, "__int__", []), "int"))
-
-    def __float__(self) -> float:
-        result = call_special(self._t, self._value, "__float__", [])
-        return float(constant_of(self._t, result, "float"))
-
-
-def shown(t: Tracer, value: Value) -> Any:
-    """A constant, or what stands for the value in a C function that makes text of it."""
-    value = t.force(value)
-    if isinstance(value, Const) and type(value.value) in _PLAIN:
-        return value.value
-    if hasattr(value.cls, "__int__") or hasattr(value.cls, "__float__"):
-        return _ShownNumber(t, value)
-    return _Shown(t, value)
-
-
 @handles(str)
 def _str(
     t: Tracer, obj: Value = Const(""), encoding: Value | None = None, errors: Value | None = None
 ) -> Value:
     if encoding is not None or errors is not None:
-        return folded(t, str, [v for v in (obj, encoding, errors) if v is not None])
+        given = {"encoding": encoding, "errors": errors}
+        return folded(t, str, [obj], {k: v for k, v in given.items() if v is not None})
     return Const(to_str(t, obj))
 
 
 @handles(repr)
 def _repr(t: Tracer, obj: Value, /) -> Value:
     return Const(to_repr(t, obj))
-
-
-@handles(ascii)
-def _ascii(t: Tracer, obj: Value, /) -> Value:
-    return Const(ascii(shown(t, obj)))
 
 
 @handles(format)
@@ -132,40 +82,9 @@ def _object_str(t: Tracer, self: Value, /) -> Value:
 
 @handles(object.__format__)
 def _object_format(t: Tracer, self: Value, spec: Value, /) -> Value:
-    if constant_of(t, spec, "a format"):
-        kind = self.cls.__name__
-        t.raise_error(TypeError, f"unsupported format string passed to {kind}.__format__")
+    if constant_or(spec, None) != "":
+        refuse(t, object.__format__, self, spec)
     return Const(to_str(t, self))
-
-
-@handles(str.join)
-def _join(t: Tracer, self: Value, iterable: Value, /) -> Value:
-    return folded(t, str.join, [self, ListValue(elements(t, iterable))])
-
-
-def _run(t: Tracer, function: Any, *args: Any, **kwargs: Any) -> Value:
-    try:
-        return Const(function(*args, **kwargs))
-    except Exception as error:
-        return t.raise_real(error)
-
-
-@handles(str.format)
-def _str_format(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Value:
-    named = {name: shown(t, value) for name, value in kwargs.items()}
-    text = constant_of(t, self, "a format")
-    return _run(t, text.format, *(shown(t, value) for value in args), **named)
-
-
-@handles(str.__mod__)
-def _mod(t: Tracer, self: Value, operand: Value, /) -> Value:
-    text = constant_of(t, self, "a format")
-    if isinstance(operand, TupleValue):
-        return _run(t, text.__mod__, tuple(shown(t, item) for item in operand.items))
-    if isinstance(operand, DictValue):
-        mapping = {constant_of(t, k, "a key"): shown(t, v) for k, v in operand.items(t)}
-        return _run(t, text.__mod__, mapping)
-    return _run(t, text.__mod__, shown(t, operand))
 
 
 def _container(t: Tracer, self: Value, again: str, make: Any) -> Value:

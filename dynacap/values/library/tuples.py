@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
-from dynacap.values.base import Const, Value, constant_or
+from dynacap.values.base import Value
 from dynacap.values.build import build_known, builds
 from dynacap.values.container import TupleValue
+from dynacap.values.data_model.calls import compute
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, is_none
 from dynacap.values.natives import native
@@ -48,10 +49,4 @@ def _read_field(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value
 
 @handles(tuple.__hash__)
 def _hash(t: Tracer, self: TupleValue, /) -> Value:
-    parts = [constant_or(t.force(item), t) for item in self.items]
-    if any(part is t for part in parts):
-        t.graph_break("hash", f"hash of {self.describe()} with elements that are no constants")
-    try:
-        return Const(hash(tuple(parts)))
-    except TypeError as error:
-        return t.raise_real(error)
+    return compute(t, hash, [TupleValue(self.items)], {}, ("__hash__",))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import torch
 
-from dynacap.values.base import Const, Known, Lazy, NotConstant, UnreadConst, Value
+from dynacap.values.base import MISSING, Const, Known, Lazy, NotConstant, UnreadConst, Value
 from dynacap.values.container import DictValue, ListValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.object import PayloadValue, payload_of
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.surface import is_operation
 from dynacap.values.tensor.value import OpaqueValue, TensorValue
@@ -67,7 +68,7 @@ def lower_keywords(t: Tracer, kwargs: dict[str, Value]) -> tuple[dict[str, Any],
 def _known(t: Tracer, value: Known) -> Pair:
     real = value.value
     if isinstance(real, enum.Enum):
-        return _enum_member(t, value, real)
+        return _payload(t, value)
     if isinstance(real, torch.Generator):
         t.graph_break(
             "random-generator",
@@ -81,13 +82,12 @@ def _known(t: Tracer, value: Known) -> Pair:
     return real, real
 
 
-def _enum_member(t: Tracer, value: Known, real: enum.Enum) -> Pair:
-    """Members that are numbers or strings too go in as such: a graph is made of plain values."""
-    for kind in (int, float, str):
-        if isinstance(real, kind):
-            plain = kind.__int__(real) if kind is int else kind(real.value)
-            return plain, plain
-    return real, real
+def _payload(t: Tracer, value: Known | PayloadValue) -> Pair:
+    """What is a number or text goes in as such: a graph is made of plain values."""
+    plain = payload_of(value)
+    if plain is MISSING and isinstance(value, Known):
+        plain = value.value
+    return plain, plain
 
 
 def _tuple(t: Tracer, value: TupleValue) -> Pair:
@@ -160,6 +160,7 @@ def _unsupported(t: Tracer, value: Value) -> NoReturn:
 
 _LOWERINGS: dict[type, Callable[..., Pair]] = {
     Known: _known,
+    PayloadValue: _payload,
     SymbolValue: _symbol,
     TupleValue: _tuple,
     ListValue: _list,

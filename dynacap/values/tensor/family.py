@@ -22,8 +22,9 @@ from dynacap.fxlite.node import Node
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
 from dynacap.values.array import ArrayValue, MemoryValue, operate, takes, to_array
-from dynacap.values.base import Const, Known, Value
+from dynacap.values.base import Const, Value
 from dynacap.values.data_model.attributes import instance_dict
+from dynacap.values.object import payload_of
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor import breaks, fields, indexing
 from dynacap.values.tensor.arguments import lower_all, lower_keywords
@@ -471,9 +472,7 @@ def _known_sizes(fake: Any, real: Any) -> tuple[int | None, ...]:
 
 
 def _is_number(value: Value) -> bool:
-    if type(value) is SymbolValue:
-        return True
-    return isinstance(value, Const | Known) and isinstance(value.value, _NUMBERS)
+    return type(value) is SymbolValue or isinstance(payload_of(value), _NUMBERS)
 
 
 def _operator_method(
