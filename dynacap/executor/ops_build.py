@@ -9,6 +9,7 @@ from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
 from dynacap.values.data_model import find_attribute, find_special, length, unpack
+from dynacap.values.data_model.items import is_iterable
 from dynacap.values.library.sets import update
 from dynacap.values.library.templates import interpolation, template
 
@@ -134,9 +135,7 @@ def list_extend(m: Machine, f: Frame, i: Instruction) -> None:
     iterable = f.pop()
     made = _peek(f, i.arg)
     assert isinstance(made, ListValue)
-    if find_special(m, iterable, "__iter__") is MISSING and (
-        find_special(m, iterable, "__getitem__") is MISSING
-    ):
+    if not is_iterable(m, iterable):
         kind = iterable.cls.__name__
         m.raise_error(TypeError, f"Value after * must be an iterable, not {kind}")
     made.items.extend(unpack(m, iterable))

@@ -7,11 +7,12 @@ from dynacap.executor.inline import Kwargs
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import NULL, Known, Value
+from dynacap.values.base import NULL, Known, Value, constant_or
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import get_attribute, unpack
 from dynacap.values.data_model.attributes import make_super
 from dynacap.values.data_model.calls import call_resolved, resolve_call
+from dynacap.values.data_model.items import is_iterable
 from dynacap.values.function import FunctionValue
 from dynacap.values.object import CellValue, ObjectValue
 from dynacap.values.torch_library.modules import resolve_module_call
@@ -56,9 +57,24 @@ def call_function_ex(m: Machine, f: Frame, i: Instruction) -> None:
             if type(name) is not str:
                 m.raise_error(TypeError, "keywords must be strings")
             kwargs[name] = value
-    args = unpack(m, f.pop())
+    spread = f.pop()
     (fn,) = _callee(f)
+    if not is_iterable(m, spread):
+        problem = f"argument after * must be an iterable, not {spread.title}"
+        m.raise_error(TypeError, f"{_called(m, fn)} {problem}")
+    args = unpack(m, spread)
     _invoke(m, f, fn, args, kwargs)
+
+
+def _called(m: Machine, fn: Value) -> str:
+    """How messages name what is called."""
+    name, module = (m.find_attribute(fn, part) for part in ("__qualname__", "__module__"))
+    if name is None:
+        return fn.describe()
+    home = constant_or(module, None) if module is not None else None
+    return (
+        f"{home}.{name.constant()}()" if home not in (None, "builtins") else f"{name.constant()}()"
+    )
 
 
 def _invoke(m: Machine, f: Frame, fn: Value, args: list[Value], kwargs: Kwargs) -> None:

@@ -83,7 +83,7 @@ def contains(t: Tracer, obj: Value, item: Value) -> bool:
         t.raise_error(TypeError, f"{obj.cls.__name__!r} object is not a container")
     if own is not MISSING:
         return truth(t, call_special(t, obj, "__contains__", [item]))
-    if not _is_iterable(t, obj):
+    if t.lookup(obj.cls, "__iter__") is None or not is_iterable(t, obj):
         refuse(t, operator.contains, obj, item)
     iterator = iterate(t, obj)
     while (found := advance(t, iterator)) is not None:
@@ -98,9 +98,10 @@ def iterate(t: Tracer, obj: Value) -> Value:
         return obj
     if t.tensors.owns(obj):
         return t.tensors.iterate(t, obj)
-    if not _is_iterable(t, obj):
+    own = t.lookup(obj.cls, "__iter__")
+    if own is None or not is_iterable(t, obj):
         refuse(t, iter, obj)
-    if t.lookup(obj.cls, "__iter__") is not MISSING:
+    if own is not MISSING:
         found = call_special(t, obj, "__iter__", [])
         if t.lookup(found.cls, "__next__") is MISSING:
             t.raise_error(TypeError, f"iter() returned non-iterator of type {found.title!r}")
@@ -108,11 +109,9 @@ def iterate(t: Tracer, obj: Value) -> Value:
     return SequenceIterator(obj)
 
 
-def _is_iterable(t: Tracer, obj: Value) -> bool:
-    own = t.lookup(obj.cls, "__iter__")
-    if own is MISSING:
-        own = t.lookup(obj.cls, "__getitem__")
-    return own is not MISSING and own is not None
+def is_iterable(t: Tracer, obj: Value) -> bool:
+    """Whether ``iter(obj)`` has something to ask, be it None."""
+    return any(t.lookup(obj.cls, name) is not MISSING for name in ("__iter__", "__getitem__"))
 
 
 def advance(t: Tracer, iterator: Value) -> Value | None:

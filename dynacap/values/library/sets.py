@@ -120,7 +120,7 @@ def _contains(t: Tracer, self: SetValue, item: Value, /) -> Value:
 
 def _element_key(t: Tracer, item: Value) -> Any:
     """A set is looked up in a set as the frozenset of its elements."""
-    if isinstance(item, SetValue) and item.cls is not frozenset:
+    if isinstance(item, SetValue) and t.lookup(item.cls, "__hash__") is None:
         item = SetValue(item.items, frozenset)
     return t.key_of(item, set)
 

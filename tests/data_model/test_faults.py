@@ -1,0 +1,149 @@
+"""Faults of the data model that were found, each in its smallest form."""
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dynacap.testing import program
+
+X = torch.arange(3.0)
+
+
+def caught(function: Any, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error)
+
+
+class Percent(float):
+    """A number of the user's own, which tensors take as a number."""
+
+    def __str__(self) -> str:
+        return f"{100 * self:.0f}%"
+
+
+class Name(str):
+    """Text of the user's own, with room for attributes."""
+
+
+GIVEN = Percent(0.5)
+
+
+@program((X,), (X,))
+def test_subclasses_of_numbers_and_text(x: Tensor) -> Any:
+    made, name = Percent(0.25), Name("rate")
+    name.unit = "%"  # type: ignore[attr-defined]
+    return x * GIVEN, x + made, f"{made} {GIVEN} {made:.1f}", {made: 1}[0.25], name, name.upper()
+
+
+@program((X, Percent(0.5)), (X, Percent(0.75)))
+def test_numbers_of_another_class_are_guarded(x: Tensor, rate: Percent) -> Any:
+    return x * rate, rate + 1, rate
+
+
+class Meta(type):
+    """Answers for its classes whatever it is asked."""
+
+    def __eq__(cls, other: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return 1
+
+    def __subclasscheck__(cls, sub: type) -> bool:
+        return False
+
+
+class Odd(metaclass=Meta):
+    """Capture must not ask its class what it equals, nor what is below it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
+class OddChild(Odd):
+    """Reached by ``super()``."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+
+
+@program((X,))
+def test_metaclasses_are_not_asked(x: Tensor) -> Any:
+    return x + Odd(2).size + OddChild().size, {Odd: 1, OddChild: 2}
+
+
+class Lying(list):  # type: ignore[type-arg]
+    """Says of its length and items what is not so."""
+
+    def __len__(self) -> int:
+        return 7
+
+    def __iter__(self) -> Any:
+        return iter("ab")
+
+
+@program((X, Lying([1, 2])))
+def test_containers_are_read_as_they_lie(x: Tensor, given: Lying) -> Any:
+    return x + len(given), [*given], given[0], list.__len__(given)
+
+
+class Weight:
+    """Turns into numbers when a C function asks for one."""
+
+    def __float__(self) -> float:
+        return 2.25
+
+    def __index__(self) -> int:
+        return 3
+
+    def __radd__(self, other: object) -> str:
+        return "added"
+
+    def __rmul__(self, other: object) -> str:
+        return "multiplied"
+
+
+@program((X,))
+def test_c_functions_ask(x: Tensor) -> Any:
+    import math
+
+    w = Weight()
+    return (
+        x + math.sqrt(w),
+        operator.mod("%d", w),
+        chr(w),
+        "abc".center(w),
+        [1] + w,
+        [1] * w,
+        "ab" * w,
+        ",".join(c for c in "xyz"),
+        caught(lambda: "".join(w)),  # type: ignore[arg-type]
+        caught(lambda: w < 1),
+        caught(lambda: [].append()),  # type: ignore[call-arg]
+        caught(lambda: dict.__new__(int)),  # type: ignore[type-var]
+    )
+
+
+@program((X, set((8, 0))), (X, set((0, 8))))
+def test_order_of_sets_from_outside(x: Tensor, given: set[int]) -> Any:
+    return x + 1, list(given)
+
+
+class Indexed:
+    """Its class is subscripted by its own method."""
+
+    seen: list[Any] = []  # noqa: RUF012
+
+    def __class_getitem__(cls, key: Any) -> Any:
+        cls.seen.append(key)
+        return cls, key
+
+
+@program((X,))
+def test_class_getitem_runs_once(x: Tensor) -> Any:
+    Indexed.seen.clear()
+    return x + 1, Indexed[int], len(Indexed.seen)  # type: ignore[misc]
