@@ -330,7 +330,7 @@ def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     cls = start.known()
     if type(obj) is Known and isinstance(obj.value, type) and derives(obj.value, cls):
         return SuperValue(start, obj, obj.value)
-    if not issubclass(obj.cls, cls):
+    if not derives(obj.cls, cls):
         t.raise_error(TypeError, "super(type, obj): obj must be an instance or subtype of type")
     return SuperValue(start, obj, obj.cls)
 
@@ -346,8 +346,8 @@ def _type_field(t: Tracer, obj: Known, raw: Any, name: str) -> Value | None:
 def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:
     start = obj.start.known()
     mro = obj.obj_type.__mro__
-    behind = mro[mro.index(start) + 1 :]
-    for base in behind:
+    at = next(index for index, base in enumerate(mro) if base is start)
+    for base in mro[at + 1 :]:
         if name in base.__dict__:
             raw = base.__dict__[name]
             value = t.class_attribute(base, name)
