@@ -10,7 +10,7 @@ from dynacap.values.data_model import advance, iterate
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, index_of, is_none
 from dynacap.values.library.sequences import bounded, find, new_sequence, position
-from dynacap.values.library.text import shown
+from dynacap.values.stand_in import shown
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 

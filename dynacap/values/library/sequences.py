@@ -22,7 +22,7 @@ from dynacap.values.library.handlers import (
     not_implemented,
     slice_of,
 )
-from dynacap.values.library.text import shown
+from dynacap.values.stand_in import shown
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
