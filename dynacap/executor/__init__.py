@@ -1,30 +1,12 @@
 """Symbolic execution of frames.  Importing it registers the instruction handlers."""
 
-from dynacap.executor import (
-    ops_build,
-    ops_call,
-    ops_exception,
-    ops_generator,
-    ops_jump,
-    ops_load,
-    ops_math,
-    ops_stack,
-    ops_unsupported,
-    rebuild,
-)
+import importlib
+import pkgutil
+
 from dynacap.executor.machine import Machine, StopHere
 
-__all__ = [
-    "Machine",
-    "StopHere",
-    "ops_build",
-    "ops_call",
-    "ops_exception",
-    "ops_generator",
-    "ops_jump",
-    "ops_load",
-    "ops_math",
-    "ops_stack",
-    "ops_unsupported",
-    "rebuild",
-]
+__all__ = ["Machine", "StopHere"]
+
+for _module in pkgutil.iter_modules(__path__):
+    if _module.name.startswith("ops_") or _module.name == "rebuild":
+        importlib.import_module(f"{__name__}.{_module.name}")

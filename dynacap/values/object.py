@@ -8,7 +8,7 @@ from typing import Any
 from dynacap.guards.source import Source
 from dynacap.opcodes import Positions
 from dynacap.values.base import DELETED, MISSING, Const, Known, Lazy, Sentinel, Value
-from dynacap.values.container import DictValue, Stored
+from dynacap.values.container import Stored
 
 
 class ObjectValue(Stored):
@@ -208,15 +208,3 @@ class TracebackValue(Value):
 
 
 CellType = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
-
-__all__ = [
-    "CellValue",
-    "ClassChange",
-    "DictValue",
-    "ExceptionValue",
-    "ObjectValue",
-    "PropertyValue",
-    "SuperValue",
-    "TracebackValue",
-    "WrittenAttribute",
-]

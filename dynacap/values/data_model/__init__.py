@@ -6,45 +6,31 @@ methods up through the MRO and calls what it finds, a Python function (inlined) 
 """
 
 from dynacap.values.data_model.attributes import (
-    delete_attribute,
-    find_attribute,
-    get_attribute,
-    instance_dict,
-    set_attribute,
+    delete_attribute as delete_attribute,
+    find_attribute as find_attribute,
+    get_attribute as get_attribute,
+    instance_dict as instance_dict,
+    set_attribute as set_attribute,
 )
-from dynacap.values.data_model.calls import call_special, call_value, find_special
+from dynacap.values.data_model.calls import (
+    call_special as call_special,
+    call_value as call_value,
+    find_special as find_special,
+)
 from dynacap.values.data_model.items import (
-    advance,
-    contains,
-    delete_item,
-    get_item,
-    iterate,
-    length,
-    set_item,
-    unpack,
+    advance as advance,
+    contains as contains,
+    delete_item as delete_item,
+    get_item as get_item,
+    iterate as iterate,
+    length as length,
+    set_item as set_item,
+    unpack as unpack,
 )
-from dynacap.values.data_model.operators import binary_op, compare, is_same, truth, unary_op
-
-__all__ = [
-    "advance",
-    "binary_op",
-    "call_special",
-    "call_value",
-    "compare",
-    "contains",
-    "delete_attribute",
-    "delete_item",
-    "find_attribute",
-    "find_special",
-    "get_attribute",
-    "get_item",
-    "instance_dict",
-    "is_same",
-    "iterate",
-    "length",
-    "set_attribute",
-    "set_item",
-    "truth",
-    "unary_op",
-    "unpack",
-]
+from dynacap.values.data_model.operators import (
+    binary_op as binary_op,
+    compare as compare,
+    is_same as is_same,
+    truth as truth,
+    unary_op as unary_op,
+)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynacap.values.base import Value, constant_or
+from dynacap.values.wording import error_of, instance_named
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -15,18 +15,10 @@ if TYPE_CHECKING:
 def refuse(t: Tracer, operation: Callable[..., Any], *operands: Value) -> NoReturn:
     """Raise the TypeError of an operation whose first operand's class does not know it."""
     first, *others = operands
-    try:
-        operation(like(first), *[constant_or(one, None) or like(one) for one in others])
-    except TypeError as error:
-        t.raise_real(error)
-    raise AssertionError(f"{operation} works on everything")
+    given = [constant_or(one, None) or like(one) for one in others]
+    t.raise_real(error_of(operation, like(first), *given))
 
 
 def like(value: Value) -> Any:
     """An object of a class of the same name that knows nothing."""
-    return _ignorant(value.title)()
-
-
-@functools.lru_cache(maxsize=1024)
-def _ignorant(name: str) -> type:
-    return type(name, (), {})
+    return instance_named(value.title)

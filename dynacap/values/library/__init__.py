@@ -3,61 +3,9 @@
 What is left without a handler of its own may be pure, which comes last.
 """
 
-from dynacap.values.library import (
-    attributes,
-    classes,
-    deques,
-    dict_views,
-    dicts,
-    effects,
-    exceptions,
-    functional,
-    functions,
-    generators,
-    immutables,
-    iteration,
-    iterators,
-    lists,
-    numbers,
-    operators,
-    patterns,
-    proxies,
-    records,
-    sequences,
-    sets,
-    signatures,
-    templates,
-    text,
-    tuples,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "attributes",
-    "classes",
-    "deques",
-    "dict_views",
-    "dicts",
-    "effects",
-    "exceptions",
-    "functional",
-    "functions",
-    "generators",
-    "immutables",
-    "iteration",
-    "iterators",
-    "lists",
-    "numbers",
-    "operators",
-    "patterns",
-    "proxies",
-    "pure",
-    "records",
-    "sequences",
-    "sets",
-    "signatures",
-    "templates",
-    "text",
-    "tuples",
-]
-
-from dynacap.values.library import pure  # isort: skip
+_names = [module.name for module in pkgutil.iter_modules(__path__)]
+for _name in sorted(_names, key=lambda name: (name == "pure", name)):
+    importlib.import_module(f"{__name__}.{_name}")

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 
 from dynacap.values.base import MISSING, Const, Known, NotConstant, Value, constant_or
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
-from dynacap.values.data_model.calls import call_special, compute, made
+from dynacap.values.data_model.calls import call_special, compute
 from dynacap.values.library.misuse import (
     bad_arguments,
     check_class,
@@ -177,20 +177,3 @@ def not_implemented() -> Value:
 def raise_with(t: Tracer, cls: type[BaseException], *args: Value) -> NoReturn:
     """Raise in the traced program, with values as the exception's arguments."""
     t.throw(ExceptionValue(cls, list(args)))
-
-
-__all__ = [
-    "NONE",
-    "as_storage",
-    "constant_of",
-    "folded",
-    "handles",
-    "index_of",
-    "is_none",
-    "made",
-    "methods",
-    "not_implemented",
-    "raise_with",
-    "real_of_known",
-    "slice_of",
-]

@@ -6,8 +6,8 @@ import itertools
 from collections import OrderedDict
 from typing import Any
 
-from dynacap.values.base import MISSING, Const, Known, Value
-from dynacap.values.container import DictValue, ListValue, TupleValue
+from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.container import TupleValue
 from dynacap.values.data_model import iterate
 from dynacap.values.iterator import ConstIterator, IteratorValue, walk_dict
 from dynacap.values.iterator_builtins import FilterIterator, StarmapIterator, elements
@@ -216,6 +216,3 @@ def _length_hint(t: Tracer, self: Any, /) -> Value:
     if isinstance(self, OutsideIterator):
         t.graph_break("outside-iterator", "the length of an iterator made elsewhere")
     return Const(0 if self.done else max(len(self.over.items) - self.index, 0))
-
-
-__all__ = ["DictValue", "Known", "ListValue"]

@@ -10,6 +10,7 @@ from dynacap.guards.raw import IMMUTABLE_TYPE
 from dynacap.values.base import Known, Value
 from dynacap.values.data_model.refusals import like
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 _METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 _ABOUT_COUNTS = re.compile(r"\btakes\b|expected .*\bargument|keyword|missing required")
@@ -32,11 +33,7 @@ def bad_arguments(t: Tracer, target: Any, args: list[Value], kwargs: dict[str, V
 
 def refuse_receiver(t: Tracer, target: Any, args: list[Value]) -> NoReturn:
     """Raise what CPython says of a method that is called without an object of its type."""
-    try:
-        target(*map(like, args))
-    except TypeError as error:
-        t.raise_real(error)
-    raise AssertionError(f"{target} takes anything")
+    t.raise_real(error_of(target, *map(like, args)))
 
 
 def makes_instances(target: Any) -> bool:

@@ -1,25 +1,7 @@
 """Handlers for the functions of torch that are no operations; importing it registers them."""
 
-from dynacap.values.torch_library import (
-    autograd_function,
-    dynamo,
-    modules,
-    objects,
-    questions,
-    refused,
-    state,
-    training,
-    vmap,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "autograd_function",
-    "dynamo",
-    "modules",
-    "objects",
-    "questions",
-    "refused",
-    "state",
-    "training",
-    "vmap",
-]
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
