@@ -8,7 +8,7 @@ import pytest
 MODULES = (
     "test_scope",
     "test_keywordonlyarg",
-    "test_global",
+    "test_dictcomps",
     "test_with",
     "test_named_expressions",
 )
