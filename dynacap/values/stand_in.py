@@ -100,7 +100,10 @@ def _stand_in(t: Tracer, value: Value, asks: tuple[str, ...]) -> StandIn:
     if isinstance(value, TupleValue):
         payload = tuple([operand(t, item, asks) for item in value.items])
     kind = next((kind for kind in (*PAYLOADS, tuple) if isinstance(payload, kind)), object)
-    if payload is MISSING and (issubclass(value.cls, tuple(PAYLOADS)) or _lends_memory(t, value)):
+    unknown = payload is MISSING and not hasattr(
+        value, "node"
+    )  # what the graph computes says itself
+    if unknown and (issubclass(value.cls, tuple(PAYLOADS)) or _lends_memory(t, value)):
         t.graph_break("not-constant", f"{value.describe()} is an operand of a C function")
     asked = tuple(name for name in asks if _has_own(t, value.cls, name, kind))
     unhashable = "__hash__" in asked and t.lookup(value.cls, "__hash__") is None
