@@ -332,7 +332,7 @@ class NoInstance(Exception):
         return cls
 
 
-@program((X, []))
+@program((X, []), breaks=1)
 def test_exceptions_thrown_into_generators(x: Tensor, log: list[Any]) -> Any:
     """What their callers handle is no context of theirs; one that cannot be made is an error."""
     chain: BaseException | None = None
