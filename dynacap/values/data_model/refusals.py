@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dynacap.values.base import Value, constant_or
+from dynacap.values.base import Const, Value
 from dynacap.values.wording import error_of, instance_named
 
 if TYPE_CHECKING:
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 def refuse(t: Tracer, operation: Callable[..., Any], *operands: Value) -> NoReturn:
     """Raise the TypeError of an operation whose first operand's class does not know it."""
-    first, *others = operands
-    given = [constant_or(one, None) or like(one) for one in others]
-    t.raise_real(error_of(operation, like(first), *given))
+    t.raise_real(error_of(operation, *map(_given, operands)))
+
+
+def _given(value: Value) -> Any:
+    return value.value if isinstance(value, Const) else like(value)
 
 
 def like(value: Value) -> Any:
