@@ -1,6 +1,7 @@
 """What was compiled goes when its owner goes, and `reset()` frees everything."""
 
 import gc
+import itertools
 import os
 import weakref
 from collections.abc import Iterator
@@ -105,7 +106,10 @@ def test_models_of_one_class_share_no_limit() -> None:
 
 @pytest.mark.slow
 def test_recompiles_and_resets_do_not_grow_memory() -> None:
-    """Two hundred rounds here; `benchmarks/soak.py` does two thousand."""
+    """Two hundred rounds here; `benchmarks/soak.py` does two thousand.
+
+    A leak grows in each third of them; a cache of torch's or sympy's that fills up does not.
+    """
 
     def round_trip(number: int) -> None:
         model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
@@ -120,10 +124,10 @@ def test_recompiles_and_resets_do_not_grow_memory() -> None:
     samples = []
     for number in range(250):
         round_trip(number)
-        if number in (50, 249):
+        if number in (49, 116, 183, 249):
             ENGINE.reset()
             gc.collect()
             samples.append((resident_mib(), len(gc.get_objects())))
-    (memory, objects), (later_memory, later_objects) = samples
-    assert later_objects - objects < 2_000
-    assert later_memory - memory < 20
+    grown = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(samples)]
+    assert min(objects for _, objects in grown) < 650
+    assert min(memory for memory, _ in grown) < 7
