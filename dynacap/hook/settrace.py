@@ -38,7 +38,7 @@ _ANY_GENERATOR = (
     | inspect.CO_ITERABLE_COROUTINE
 )
 _FUNCTION_BODY = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
-_OURS = (os.path.dirname(__file__) + os.sep, TRAMPOLINE_FILE)
+_OURS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, TRAMPOLINE_FILE)  # all of dynacap
 
 
 class Exchange:
