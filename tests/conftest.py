@@ -15,6 +15,9 @@ from dynacap.opcodes.analysis import Stack, stacks, successors
 from dynacap.opcodes.canonical import OPS
 
 ROOT = Path(__file__).resolve().parent.parent
+LOAD_TORCH = frozenset(
+    {"torch", "transformers", "cpython_suite", "dynacap.testing", "tests.fuzz.run"}
+)
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 FOLDERS = {
     "dynacap": ROOT / "dynacap",
@@ -43,12 +46,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _imports_torch(path: Path) -> bool:
     """Whether the module imports torch, or something that does, as soon as it is loaded."""
-    heads = {
-        name.split(".")[0]
-        for node in ast.parse(path.read_text()).body
-        for name in _imported_names(node)
-    }
-    return not heads.isdisjoint({"torch", "transformers"})
+    names = {name for node in ast.parse(path.read_text()).body for name in _imported_names(node)}
+    heads = {name.split(".")[0] for name in names}
+    return not (heads | names).isdisjoint(LOAD_TORCH)
 
 
 def _imported_names(node: ast.stmt) -> list[str]:
