@@ -118,6 +118,8 @@ _EFFECTS = _reasons(
      "make it outside the compiled function"),
     ("weak-reference", "A weak reference is made or followed.",
      "hold the object itself inside the compiled function"),
+    ("symbol", "What was asked about a symbolic size cannot be said of the inputs.",
+     "Mark the size static with dynacap.mark_static, or compile with dynamic=False."),
     ("dynamic-code", "Code is made from text while the function runs.",
      "make the function once, outside"),
     ("frame-introspection", "The running frame is looked at.",

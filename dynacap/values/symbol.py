@@ -18,9 +18,10 @@ class SymbolValue(Const):
 
     ``node`` gives it at run time: made by ``place`` when it is first wanted, for what comes from
     outside.  ``settle`` fixes the number, or raises NotConstant where it depends on data.
+    ``operands`` are what a float was computed from; ``hint`` is the number now.
     """
 
-    __slots__ = ("_node", "_place", "_settle", "_settled", "sym", "text")
+    __slots__ = ("_node", "_place", "_settle", "_settled", "hint", "operands", "sym", "text")
 
     def __init__(
         self,
@@ -33,6 +34,8 @@ class SymbolValue(Const):
     ) -> None:
         self.source = source
         self.sym = sym
+        self.hint = sym.node.hint
+        self.operands: tuple[Value, ...] = ()
         self.text = text  # the source and what to write behind it, for the size of an input
         self._node = node
         self._place = place

@@ -48,6 +48,10 @@ class TensorFamily(Protocol):
         """A number from outside as a symbol, or None if it is a constant."""
         ...
 
+    def add_known(self, t: Tracer, target: Any, args: list[Value], result: Any) -> Any:
+        """Add the node of a call whose result is known without running it."""
+        ...
+
     def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
         """An operator on numbers, a symbolic one among them; None if it is to be fixed."""
         ...

@@ -154,6 +154,40 @@ def test_numbers_read_from_tensors_do_not_recompile_each_time() -> None:
     assert outcome.counters["graphs"] <= 3
 
 
+def test_floats_are_rounded_as_python_rounds_them() -> None:
+    """Products and sums that are equal on paper are different floats."""
+
+    def rounded(x: Tensor, v: float, n: int) -> Any:
+        return x * v, v * 0.1 * 3, v * (0.1 * 3), (1.0 - v) + v, n / 3 * 0.1 * 0.7, n * 0.1 * 3
+
+    calls = [(torch.ones(2), v, n) for v, n in zip((0.3, 0.7, 2.3, 5.7, 0.123), range(2, 7))]
+    outcome = check_same(rounded, *calls, breaks=0)
+    assert outcome.counters["graphs"] <= 2
+    compiled = dynacap.compile(rounded)
+    for args in calls:
+        assert compiled(*args)[1:] == rounded(*args)[1:]  # to the last bit
+
+
+def test_a_float_that_is_asked_for_is_guarded() -> None:
+    def asked(x: Tensor, v: float) -> Any:
+        return x * v, "big" if v * 0.1 * 3 > 0.5 else "small", x + torch.arange(0, 1, v).shape[0]
+
+    check_same(asked, *((torch.ones(2), v) for v in (0.3, 0.7, 2.3, 0.3, 1.7, 0.05)), breaks=None)
+
+
+def test_views_of_what_varies() -> None:
+    def viewed(x: Tensor) -> Tensor:
+        return x.reshape(-1) * (2 if x.shape[0] > 4 else 3)
+
+    def calls() -> list[tuple[Any, ...]]:
+        leaves = [torch.rand(n + 2, 4, requires_grad=True) for n in (2, 3, 5, 9, 4)]
+        return [((leaf * 2)[1:-1],) for leaf in leaves] + [((leaf * 2).t()[1:],) for leaf in leaves]
+
+    compiled = dynacap.compile(viewed)
+    for (x,) in calls():
+        assert torch.equal(compiled(x), viewed(x))
+
+
 def test_dynamic_from_the_start() -> None:
     function: Any = LINEAR.forward
     always = check_same(

@@ -28,7 +28,7 @@ class History:
     def __init__(self, dynamic: bool | None = None, floats: bool = True) -> None:
         self.idle = True
         self._dynamic = dynamic
-        self._floats = floats
+        self.floats = floats
         self._shapes: dict[Source, tuple[int, ...]] = {}
         self._varied: dict[Source, set[int]] = {}
         self._numbers: dict[Source, int | float] = {}
@@ -64,7 +64,7 @@ class History:
             fits = -INT64 <= number < INT64 and number not in (0, 1)
             allowed = not config.specialize_int
         else:
-            fits, allowed = math.isfinite(number), self._floats and not config.specialize_float
+            fits, allowed = math.isfinite(number), self.floats and not config.specialize_float
         if self._dynamic is False or not allowed or not config.automatic_dynamic_shapes:
             return False
         before = self._numbers.get(source)

@@ -231,7 +231,7 @@ class TensorFamily:
         """The symbols of this capture; torch's machinery for them is loaded for the first."""
         if self.symbols is None:
             found = importlib.import_module("dynacap.values.tensor.symbols")
-            self.symbols = found.Symbols(self.world, self._symbol_input)
+            self.symbols = found.Symbols(self.world, self._symbol_input, self._history.floats)
         return self.symbols
 
     def _symbol_input(self, value: SymbolValue, name: str) -> Node:
@@ -366,10 +366,13 @@ class TensorFamily:
             self._by_fake[id(new)] = value
 
     def emit_known(self, t: Tracer, target: Any, args: list[Value], result: Any) -> Value:
-        """Add the node of a call whose result is known without running it."""
+        """The value of a call whose result is known without running it."""
+        return wrap_result(t, self, self.add_known(t, target, args, result), result)
+
+    def add_known(self, t: Tracer, target: Any, args: list[Value], result: Any) -> Node:
+        """The node of such a call."""
         node_args, _ = lower_all(t, args)
-        node = self.add_node(t, "call_function", target, tuple(node_args), {}, result)
-        return wrap_result(t, self, node, result)
+        return self.add_node(t, "call_function", target, tuple(node_args), {}, result)
 
     def add_node(
         self, t: Tracer, op: str, target: Any, args: Any, kwargs: dict[str, Any], result: Any

@@ -3,10 +3,14 @@
 Torch's ``ShapeEnv`` keeps the symbols: it simplifies what operations make of them, and notes each
 question about them that had to be answered for the capture to go on.  At the end those notes are
 one guard on the inputs.
+
+That algebra is exact for ints and their quotients.  For other floats it is not what Python
+computes: each is a symbol of its own, which knows its operands and is guarded by fixing them.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -22,7 +26,8 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.utils._sympy.printers import PythonPrinter
 
-from dynacap.errors import UserError
+from dynacap.errors import SkipFrame, UserError
+from dynacap.guards.kinds import ConstEq
 from dynacap.guards.relations import Sizes
 from dynacap.guards.source import Source
 from dynacap.values.base import Const, NotConstant, Value
@@ -33,32 +38,41 @@ if TYPE_CHECKING:
     from dynacap.values.tensor.fake import FakeWorld
     from dynacap.values.tracer import Tracer
 
-SYMBOLS = (torch.SymInt, torch.SymFloat)
 _INT_OPERATORS: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": operator.truediv,
     "//": operator.floordiv,
     "%": operator.mod,
 }
-# Not what a symbolic float would have to round as Python does it: its bounds, its comparisons.
-_FLOAT_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_FLOAT_OPERATORS: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}  # those that raise for no floats
 _DIVIDES = frozenset({"/", "//", "%"})
 _CACHED = [method for method in vars(ShapeEnv).values() if hasattr(method, "cache_clear")]
 
 
 class Symbols:
-    """The symbols of one capture; ``placeholder`` makes the graph's input for one of them."""
+    """The symbols of one capture; ``placeholder`` makes the graph's input for one of them.
 
-    def __init__(self, world: FakeWorld, placeholder: Callable[[SymbolValue, str], Any]) -> None:
+    ``floats``: whether the backend takes floats that are no quotients of sizes.
+    """
+
+    def __init__(
+        self, world: FakeWorld, placeholder: Callable[[SymbolValue, str], Any], floats: bool
+    ) -> None:
+        self._allows_floats = floats
         self._world = world
         self._placeholder = placeholder
         self._env = ShapeEnv(duck_shape=False)
         world.use_symbols(self._env)
         self._by_expression: dict[Any, SymbolValue] = {}
         self._places: dict[Any, tuple[Source, str]] = {}  # symbol -> where its value stands
-        self._checks: list[tuple[Source, str, str, Any]] = []  # source, what, relation, a size
+        self._checks: list[tuple[Source, str, Any]] = []  # source, what of it, the same as a size
+        self._floats: dict[Any, SymbolValue] = {}  # by their symbols
+        self._fixed: dict[Source, float] = {}  # those from outside that were asked for
         self._marked: list[tuple[str, Any]] = []
 
     # -- making ----------------------------------------------------------------------------------
@@ -71,10 +85,19 @@ class Symbols:
             ],
             constraint_sizes=[None] * real.dim(),
         )
-        made = self._world.of_symbolic(real, self._env, ConstantSource(source.name()), context)
+        made = self._world.of_symbolic(real, self._env, self._where(source), context)
         self._register(made, source, dims)
+        if not all(map(self._is_placed, self._env.var_to_range)):
+            return self._world.of(real)  # a view: its base has sizes that no guard can reach
         self._keep_ranges(real, made, source)
         return made
+
+    def _where(self, source: Source) -> Any:
+        """A name for torch; one that two sources share would be one symbol."""
+        return ConstantSource(f"{source.name()} ({len(self._env.var_to_range)})")
+
+    def _is_placed(self, symbol: Any) -> bool:
+        return symbol in self._places or symbol in self._floats
 
     def _register(self, made: torch.Tensor, source: Source, dims: frozenset[int]) -> None:
         for dim in sorted(dims):
@@ -87,7 +110,7 @@ class Symbols:
             if symbol.is_Symbol and symbol not in self._places:
                 self._enter(stride, source, f".stride({dim})")
             else:
-                self._checks.append((source, f".stride({dim})", "==", stride))
+                self._checks.append((source, f".stride({dim})", stride))
         offset = made.storage_offset()
         if type(offset) is torch.SymInt and offset.node.expr.is_Symbol:
             self._places.setdefault(offset.node.expr, (source, ".storage_offset()"))
@@ -113,7 +136,7 @@ class Symbols:
 
     def number(self, real: int | float, source: Source) -> SymbolValue:
         """The value of a number from outside that varies."""
-        where = ConstantSource(source.name())
+        where = self._where(source)
         symbol = self._env.create_unspecified_symbol(
             real, source=where, dynamic_dim=DimDynamic.DYNAMIC
         )
@@ -122,9 +145,12 @@ class Symbols:
             sym = self._env.create_symintnode(symbol, hint=real, source=where)
         else:
             sym = self._env.create_symfloatnode(symbol, hint=real, source=where)
-        self._places[symbol] = (source, "")
         made = SymbolValue(sym, self.settle, place=self._place, source=source, text=(source, ""))
         self._by_expression[symbol] = made
+        if type(real) is int:
+            self._places[symbol] = (source, "")
+        else:
+            self._floats[symbol] = made
         return made
 
     def _place(self, value: SymbolValue) -> Any:
@@ -135,18 +161,26 @@ class Symbols:
     def value(self, sym: Any, node: Callable[[], Any]) -> Value:
         """The value of a number that an operation gave; ``node`` makes the node that gives it."""
         expression = sym.node.expr
+        is_quotient = expression.func.__name__ == "IntTrueDiv"
+        if type(sym) is torch.SymFloat and not is_quotient and expression not in self._floats:
+            raise NotConstant(Const(None))  # rounded as torch's algebra would have it
         if expression.is_number:
-            return Const(float(expression) if type(sym) is torch.SymFloat else int(expression))
+            return Const(int(expression))
         known = self._by_expression.get(expression)
-        if known is None or type(known.sym) is not type(sym):
-            known = SymbolValue(sym, self.settle, node=node())
-            self._by_expression[expression] = known
+        if known is None:
+            known = self._by_expression[expression] = SymbolValue(sym, self.settle, node=node())
         return known
 
     def settle(self, value: SymbolValue) -> Any:
         """Fix a number to what it is now."""
+        if value.cls is float:
+            for operand in value.operands:
+                operand.constant()
+            if value.source is not None:
+                self._fixed[value.source] = value.hint
+            return value.hint
         try:
-            return value.cls(value.sym)
+            return int(value.sym)
         except GuardOnDataDependentSymNode:
             raise NotConstant(value) from None
 
@@ -156,12 +190,44 @@ class Symbols:
         ints = left.cls is int and right.cls is int
         if not ints and not {left.cls, right.cls} <= {int, float}:
             return None
-        function = (_INT_OPERATORS if ints else _FLOAT_OPERATORS).get(symbol)
-        if function is None:
+        if symbol in _DIVIDES and not (ints and self.compare(operator.ne, right, Const(0))):
             return None
-        if symbol in _DIVIDES and not self.compare(operator.ne, right, Const(0)):
+        if ints and symbol in _INT_OPERATORS:
+            return t.tensors.call(t, _INT_OPERATORS[symbol], [left, right], {})
+        if ints and symbol == "/":
+            return self._quotient(t, left, right)
+        function = _FLOAT_OPERATORS.get(symbol)
+        if function is None or not self._allows_floats:
             return None
-        return t.tensors.call(t, function, [left, right], {})
+        return self._float(t, function, left, right)
+
+    def _quotient(self, t: Tracer, left: Value, right: Value) -> Value | None:
+        """An int by an int: rounded once, from the exact quotient, here as in Python."""
+        try:
+            made = t.tensors.call(t, operator.truediv, [left, right], {})
+        except NotConstant:
+            return None  # torch turned it into something else
+        if isinstance(made, SymbolValue) and not made.operands:
+            made.operands = (left, right)
+        return made
+
+    def _float(
+        self, t: Tracer, function: Callable[..., Any], left: Value, right: Value
+    ) -> Value | None:
+        """The float that Python computes, as a symbol of its own."""
+        hint = function(_now(left), _now(right))
+        if type(hint) is not float or not math.isfinite(hint):
+            return None
+        where = ConstantSource(f"float ({len(self._env.var_to_range)})")
+        symbol = self._env.create_unspecified_symbol(
+            hint, source=where, dynamic_dim=DimDynamic.DYNAMIC
+        )
+        sym: Any = self._env.create_symfloatnode(symbol, hint=hint, source=where)
+        node = t.tensors.add_known(t, function, [left, right], sym)
+        made = SymbolValue(sym, self.settle, node=node)
+        made.operands = (left, right)
+        self._floats[symbol] = self._by_expression[symbol] = made
+        return made
 
     def compare(self, real: Callable[..., Any], left: Value, right: Value) -> bool | None:
         """A comparison, answered for this capture and guarded; None if it has to be fixed."""
@@ -187,15 +253,27 @@ class Symbols:
                     " mark it static, or see which operation or comparison fixes it"
                     " (DYNACAP_LOGS=guards)"
                 )
+        self._fix_what_floats_decide()
+        for source, number in self._fixed.items():
+            guards.add(ConstEq(source, number, origin=None))
         conditions = _Conditions(self._places)
         for symbol, limits in self._env.var_to_range.items():
-            if symbol in self._places and symbol.name[0] != "z":
+            if symbol in self._places:
                 conditions.add_range(symbol, limits)
         for guard in self._env.guards:
-            conditions.add(guard.expr)
-        for source, text, relation, size in self._checks:
-            conditions.add_relation(source, text, relation, size.node.expr)
+            if self._floats.keys().isdisjoint(guard.expr.free_symbols):
+                conditions.add(guard.expr)
+        for source, text, size in self._checks:
+            conditions.add_equal(source, text, size.node.expr)
         conditions.finish(guards)
+
+    def _fix_what_floats_decide(self) -> None:
+        """A question about a float was answered by torch's algebra: it holds for these numbers."""
+        for guard in list(self._env.guards):
+            symbols = guard.expr.free_symbols
+            if not self._floats.keys().isdisjoint(symbols):
+                for symbol in symbols:
+                    self._by_expression[symbol].constant()
 
 
 class _Conditions:
@@ -223,11 +301,11 @@ class _Conditions:
 
         return replaced(self._variable), replaced(lambda source: source.name())
 
-    def _can_write(self, expression: Any) -> bool:
-        return all(symbol in self._places for symbol in expression.free_symbols)
-
     def add(self, condition: Any) -> None:
-        if condition.free_symbols and self._can_write(condition):
+        for symbol in condition.free_symbols:
+            if symbol not in self._places:
+                raise SkipFrame("symbol", f"no guard can say {condition}")
+        if condition.free_symbols:
             text, told = self._write(condition)
             self._texts[text] = told
 
@@ -239,10 +317,10 @@ class _Conditions:
             if bound.is_finite and bound.is_Integer:
                 self._texts[f"{text} {sign} {bound}"] = f"{told} {sign} {bound}"
 
-    def add_relation(self, source: Source, attribute: str, relation: str, size: Any) -> None:
+    def add_equal(self, source: Source, attribute: str, size: Any) -> None:
         text, told = self._write(size)
         left = self._variable(source) + attribute
-        self._texts[f"{left} {relation} {text}"] = f"{source.name()}{attribute} {relation} {told}"
+        self._texts[f"{left} == {text}"] = f"{source.name()}{attribute} == {told}"
 
     def finish(self, guards: GuardSet) -> None:
         if self._texts:
@@ -251,3 +329,7 @@ class _Conditions:
 
 def _operand(value: Value) -> Any:
     return value.sym if isinstance(value, SymbolValue) else value.constant()
+
+
+def _now(value: Value) -> Any:
+    return value.hint if isinstance(value, SymbolValue) else value.constant()

@@ -72,65 +72,6 @@ def is_storage(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     return Const(args[0].cls in torch._storage_classes)
 
 
-# The guard on torch's state, and what the traced program itself set, decide these.
-_ASKED: tuple[Callable[..., Any], ...] = (
-    torch.is_grad_enabled,
-    torch.is_inference_mode_enabled,
-    torch.get_default_dtype,
-    torch.get_default_device,
-    torch.is_autocast_enabled,
-    torch.get_autocast_dtype,
-    torch.is_autocast_cache_enabled,
-    torch.is_autocast_cpu_enabled,
-    torch.get_autocast_cpu_dtype,
-    torch.get_autocast_gpu_dtype,
-    torch.are_deterministic_algorithms_enabled,
-    torch.is_deterministic_algorithms_warn_only_enabled,
-    torch.get_deterministic_debug_mode,
-    torch.is_anomaly_enabled,
-    torch.is_anomaly_check_nan_enabled,
-    torch.get_num_threads,
-    torch._C._is_torch_function_mode_enabled,
-    torch._C._len_torch_function_stack,
-    torch._C._len_torch_dispatch_stack,
-    torch._C._is_torch_function_all_disabled,
-    torch._C._is_torch_function_enabled,
-    torch._C._is_autocast_available,
-    torch.amp.is_autocast_available,
-    torch._C._get_privateuse1_backend_name,
-    torch._C._get_default_device,
-    torch._C._get_deterministic_algorithms,
-    torch._C._get_cudnn_enabled,
-    torch._C._get_cudnn_benchmark,
-    torch._C._get_cudnn_deterministic,
-    torch._C._get_mkldnn_enabled,
-    torch._C._get_flash_sdp_enabled,
-    torch._C._get_math_sdp_enabled,
-    torch._C._get_mem_efficient_sdp_enabled,
-    torch._C._get_cudnn_sdp_enabled,
-    torch._C._get_float32_matmul_precision,
-    torch.get_float32_matmul_precision,
-    torch.cuda.is_available,
-    torch.cuda.device_count,
-    torch.cuda.is_bf16_supported,
-    torch.cuda.current_device,
-    torch.cuda.is_initialized,
-    torch.cuda.get_device_capability,
-    torch.backends.mps.is_available,
-    torch.backends.mps.is_built,
-    torch.backends.cuda.is_built,
-    torch.backends.mkldnn.is_available,
-    torch.backends.cudnn.is_available,
-    torch.distributed.is_available,
-    torch.xpu.is_available,
-    torch._C._functorch.peek_interpreter_stack,
-    torch._C._log_api_usage_once,
-    torch._C._jit_get_profiling_executor
-    if hasattr(torch._C, "_jit_get_profiling_executor")
-    else torch.is_grad_enabled,
-)
-
-
 # Of these the guard on torch's state knows nothing: one that is asked is guarded by itself.
 _SETTINGS = (
     torch.is_anomaly_enabled,
@@ -147,6 +88,51 @@ _SETTINGS = (
     torch._C._get_float32_matmul_precision,
     torch.get_float32_matmul_precision,
     torch.cuda.is_initialized,
+)
+
+# The guard on torch's state, and what the traced program itself set, decide these.
+_ASKED: tuple[Callable[..., Any], ...] = (
+    *_SETTINGS,
+    torch.is_grad_enabled,
+    torch.is_inference_mode_enabled,
+    torch.get_default_dtype,
+    torch.get_default_device,
+    torch.is_autocast_enabled,
+    torch.get_autocast_dtype,
+    torch.is_autocast_cache_enabled,
+    torch.is_autocast_cpu_enabled,
+    torch.get_autocast_cpu_dtype,
+    torch.get_autocast_gpu_dtype,
+    torch.are_deterministic_algorithms_enabled,
+    torch.is_deterministic_algorithms_warn_only_enabled,
+    torch.get_deterministic_debug_mode,
+    torch._C._is_torch_function_mode_enabled,
+    torch._C._len_torch_function_stack,
+    torch._C._len_torch_dispatch_stack,
+    torch._C._is_torch_function_all_disabled,
+    torch._C._is_torch_function_enabled,
+    torch._C._is_autocast_available,
+    torch.amp.is_autocast_available,
+    torch._C._get_privateuse1_backend_name,
+    torch._C._get_default_device,
+    torch._C._get_deterministic_algorithms,
+    torch.cuda.is_available,
+    torch.cuda.device_count,
+    torch.cuda.is_bf16_supported,
+    torch.cuda.current_device,
+    torch.cuda.get_device_capability,
+    torch.backends.mps.is_available,
+    torch.backends.mps.is_built,
+    torch.backends.cuda.is_built,
+    torch.backends.mkldnn.is_available,
+    torch.backends.cudnn.is_available,
+    torch.distributed.is_available,
+    torch.xpu.is_available,
+    torch._C._functorch.peek_interpreter_stack,
+    torch._C._log_api_usage_once,
+    torch._C._jit_get_profiling_executor
+    if hasattr(torch._C, "_jit_get_profiling_executor")
+    else torch.is_grad_enabled,
 )
 
 
