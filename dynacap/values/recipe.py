@@ -20,11 +20,9 @@ class Writer(Protocol):
 
     def helper(self, function: Any) -> str:
         """A name for a callable that the entry holds."""
-        ...
 
     def exprs(self, values: list[Value]) -> str:
         """Expressions for values, separated by commas."""
-        ...
 
 
 class Rebuildable(Value):

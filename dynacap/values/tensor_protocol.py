@@ -21,81 +21,61 @@ class TensorFamily(Protocol):
 
     def enter_capture(self) -> None:
         """Called before the first instruction is traced."""
-        ...
 
     def exit_capture(self) -> None:
         """Called when capture ends, however it ends: torch's state is again what it was."""
-        ...
 
     def drop_unused_items(self) -> None:
         """Called when the graph is complete, outputs and all."""
-        ...
 
     def release(self) -> None:
         """Let go of the user's tensors: capture is over."""
-        ...
 
     def owns(self, value: Value) -> bool:
         """Whether the value is a tensor."""
-        ...
 
     def takes_binary(self, left: Value, right: Value) -> bool:
         """Whether an operator on these operands is a torch operation (one is a tensor and the
         other a tensor, a number, or what torch's operators accept)."""
-        ...
 
     def wrap_number(self, real: int | float, source: Source) -> Value | None:
         """A number from outside as a symbol, or None if it is a constant."""
-        ...
 
     def add_known(self, t: Tracer, target: Any, args: list[Value], result: Any) -> Any:
         """Add the node of a call whose result is known without running it."""
-        ...
 
     def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
         """An operator on numbers, a symbolic one among them; None if it is to be fixed."""
-        ...
 
     def compare_numbers(self, real: Any, left: Value, right: Value) -> bool | None:
         """The same for a comparison."""
-        ...
 
     def is_operation(self, real: Any) -> bool:
         """Whether a callable belongs to torch's operator surface and goes into the graph."""
-        ...
 
     def wrap(self, t: Tracer, real: Any, source: Source | None) -> Value:
         """A tensor from outside: a graph input, with its guard."""
-        ...
 
     def call(self, t: Tracer, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Put a call into the graph, run it on fake tensors, give the result as a value."""
-        ...
 
     def method(self, t: Tracer, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """The same for a method of a tensor."""
-        ...
 
     def read_field(self, t: Tracer, raw: Any, obj: Value) -> Value | None:
         """A C-level field of a tensor (shape, dtype, grad, ...); None if obj is no tensor."""
-        ...
 
     def set_attribute(self, t: Tracer, obj: Value, name: str, value: Value) -> None:
         """``tensor.name = value`` for C-level fields and for the instance dict."""
-        ...
 
     def get_item(self, t: Tracer, obj: Value, key: Value) -> Value:
         """``tensor[key]``."""
-        ...
 
     def set_item(self, t: Tracer, obj: Value, key: Value, value: Value) -> None:
         """``tensor[key] = value``."""
-        ...
 
     def iterate(self, t: Tracer, obj: Value) -> Value:
         """``iter(tensor)``."""
-        ...
 
     def truth(self, t: Tracer, obj: Value) -> bool:
         """``bool(tensor)``: breaks, since it depends on data."""
-        ...
