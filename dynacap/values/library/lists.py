@@ -9,8 +9,9 @@ from dynacap.values.container import ListValue
 from dynacap.values.data_model import advance, compare, iterate, truth
 from dynacap.values.iterator import ReversedListIterator
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import handles, index_of, is_none, slice_of
-from dynacap.values.library.sequences import find, position, repeated
+from dynacap.values.library.handlers import handles, is_none
+from dynacap.values.library.sequences import find
+from dynacap.values.stand_in import run
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
@@ -56,33 +57,6 @@ def _iadd(t: Tracer, self: ListValue, iterable: Value, /) -> Value:
     return self
 
 
-@handles(list.__imul__)
-def _imul(t: Tracer, self: ListValue, count: Value, /) -> Value:
-    self.items[:] = repeated(t, self.items, index_of(t, count))
-    t.touch(self)
-    return self
-
-
-@handles(list.insert)
-def _insert(t: Tracer, self: ListValue, index: Value, item: Value, /) -> None:
-    self.items.insert(index_of(t, index), item)
-    t.touch(self)
-
-
-@handles(list.pop)
-def _pop(t: Tracer, self: ListValue, index: Value = Const(-1), /) -> Value:
-    at = index_of(t, index)
-    size = len(self.items)
-    if not size:
-        t.raise_error(IndexError, "pop from empty list")
-    if not -size <= at < size:
-        t.raise_error(IndexError, "pop index out of range")
-    found = t.force_item(self.items, at % size)
-    del self.items[at]
-    t.touch(self)
-    return found
-
-
 @handles(list.remove)
 def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
     found = find(t, self, item, 0, len(self.items))
@@ -92,54 +66,16 @@ def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
     t.touch(self)
 
 
-@handles(list.clear)
-def _clear(t: Tracer, self: ListValue, /) -> None:
-    self.items.clear()
+@handles(list.__setitem__)
+def _setitem(t: Tracer, self: ListValue, key: Value, value: Value, /) -> None:
+    given = elements(t, value) if key.cls is slice else value
+    run(t, lambda at: self.items.__setitem__(at, given), [key], {})
     t.touch(self)
-
-
-@handles(list.reverse)
-def _reverse(t: Tracer, self: ListValue, /) -> None:
-    self.items.reverse()
-    t.touch(self)
-
-
-@handles(list.copy)
-def _copy(t: Tracer, self: ListValue, /) -> Value:
-    return ListValue(list(self.items))
 
 
 @handles(list.__reversed__)
 def _reversed(t: Tracer, self: ListValue, /) -> Value:
     return ReversedListIterator(self)
-
-
-@handles(list.__setitem__)
-def _setitem(t: Tracer, self: ListValue, key: Value, value: Value, /) -> None:
-    cut = slice_of(t, key)
-    if cut is None:
-        at = position(t, self, key, "list", "list assignment index out of range")
-        self.items[at] = value
-    else:
-        _set_slice(t, self, cut, elements(t, value))
-    t.touch(self)
-
-
-def _set_slice(t: Tracer, self: ListValue, cut: slice, items: list[Value]) -> None:
-    try:
-        self.items[cut] = items
-    except ValueError as error:
-        t.raise_real(error)
-
-
-@handles(list.__delitem__)
-def _delitem(t: Tracer, self: ListValue, key: Value, /) -> None:
-    cut = slice_of(t, key)
-    if cut is None:
-        del self.items[position(t, self, key, "list", "list assignment index out of range")]
-    else:
-        del self.items[cut]
-    t.touch(self)
 
 
 class _Ranked:

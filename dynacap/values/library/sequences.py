@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 
-from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import compare, is_same, truth
 from dynacap.values.iterator import (
@@ -47,15 +47,6 @@ def new_sequence(items: list[Value], like: Sequence) -> Sequence:
     return ListValue(items)
 
 
-def position(t: Tracer, self: Sequence, key: Value, kind: str, what: str) -> int:
-    """A key that must be an index into the sequence, as an index from the front."""
-    index = index_of(t, key, f"{kind} indices must be integers or slices, not {key.cls.__name__}")
-    size = len(self.items)
-    if not -size <= index < size:
-        t.raise_error(IndexError, what)
-    return index % size
-
-
 @handles(*methods("__len__", *_ALL))
 def _len(t: Tracer, self: Sequence, /) -> Value:
     return Const(len(self.items))
@@ -68,7 +59,11 @@ def _getitem(t: Tracer, self: Sequence, key: Value, /) -> Value:
         whole = cut.indices(len(self.items)) == (0, len(self.items), 1)
         return self if whole and self.cls is tuple else new_sequence(self.items[cut], self)
     kind = "tuple" if isinstance(self, TupleValue) else "list"
-    return t.force_item(self.items, position(t, self, key, kind, f"{kind} index out of range"))
+    name = key.cls.__name__
+    index = index_of(t, key, f"{kind} indices must be integers or slices, not {name}")
+    if not -len(self.items) <= index < len(self.items):
+        t.raise_error(IndexError, f"{kind} index out of range")
+    return t.force_item(self.items, index)
 
 
 @handles(*methods("__contains__", *_ALL))
@@ -167,28 +162,7 @@ def _add(t: Tracer, self: Sequence, other: Value, /) -> Value:
 
 def bounded(self: Sequence, items: list[Value]) -> list[Value]:
     """The items that a deque with a maximal length keeps: the last ones."""
-    maxlen = self.maxlen if isinstance(self, ListValue) else None
-    return (
-        items if maxlen is None else items[len(items) - maxlen :] if len(items) > maxlen else items
-    )
-
-
-@handles(*methods("__mul__", *_ALL), *methods("__rmul__", *_ALL))
-def _mul(t: Tracer, self: Sequence, count: Value, /) -> Value:
-    if t.lookup(count.cls, "__index__") is MISSING:
-        return not_implemented()
-    times = index_of(t, count)
-    if times == 1 and self.cls is tuple:
-        return self
-    return new_sequence(bounded(self, repeated(t, self.items, times)), self)
-
-
-def repeated(t: Tracer, items: list[Value], times: int) -> list[Value]:
-    """``items * times``; what is too long for memory is an error of the program's."""
-    try:
-        return items * times
-    except (MemoryError, OverflowError) as error:
-        return t.raise_real(error)
+    return [*deque(items, self.maxlen)] if isinstance(self, ListValue) else items
 
 
 @handles(list.__iter__)
