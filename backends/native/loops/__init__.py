@@ -1,0 +1,1 @@
+"""The loop IR: what a graph computes as loops over buffers; says nothing of C or of a device."""

@@ -1,0 +1,85 @@
+"""A fused loop nest: what runs, in which order, with nothing left to decide but how to spell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from dynacap.backends.native.loops.expression import Expression, Local
+from dynacap.backends.native.loops.index import Axis, Index
+from dynacap.backends.native.loops.program import Buffer
+
+if TYPE_CHECKING:
+    import torch
+
+How = Literal["serial", "parallel", "vector"]
+
+
+@dataclass(eq=False)
+class Store:
+    """``buffer[offset] = value``; with a combiner, combined with what is there."""
+
+    buffer: Buffer
+    offset: Index
+    value: Expression
+    combiner: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """The statement as text."""
+        yield f"{self.buffer.name}[{self.offset}] {self.combiner}= {self.value}"
+
+
+@dataclass(eq=False)
+class Fold:
+    """``result`` is what ``value``, at the end of each round of the loop, combines to."""
+
+    result: Local
+    combiner: str
+    value: Expression
+
+
+@dataclass(eq=False)
+class Loop:
+    """``axis`` from 0 to its size over ``body``."""
+
+    axis: Axis
+    body: list[Statement]
+    how: How = "serial"
+    folds: list[Fold] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """The loop as text."""
+        yield f"{self.how} for {self.axis} < {self.axis.size}:"
+        for statement in self.body:
+            yield from (f"    {line}" for line in statement.lines())
+        for fold in self.folds:
+            yield f"    {fold.result} = {fold.combiner} of {fold.value}"
+
+
+Statement = Store | Loop
+
+
+@dataclass(eq=False)
+class Kernel:
+    """Loops that read and write buffers; ``scratch`` buffers live in one round of the outer loop.
+
+    As a function it takes the pointers of ``reads``, then of ``writes``, then ``sizes``.
+    """
+
+    name: str
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    body: list[Statement]
+    scratch: tuple[Buffer, ...] = ()
+    sizes: tuple[object, ...] = ()
+    origins: tuple[torch.fx.Node, ...] = ()
+
+    def __str__(self) -> str:
+        head = [
+            f"kernel {self.name}({', '.join(b.name for b in self.reads)})"
+            f" -> {', '.join(b.name for b in self.writes)}:"
+        ]
+        head += [f"    scratch {buffer}" for buffer in self.scratch]
+        lines = (line for statement in self.body for line in statement.lines())
+        return "\n".join([*head, *(f"    {line}" for line in lines)])

@@ -1,0 +1,127 @@
+"""What a graph comes to: buffers, and the kernels and calls that fill them, in order.
+
+``print(program)`` shows all of it.  A size is an int, or a sympy expression over the program's
+``sizes`` where a dimension is dynamic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+if TYPE_CHECKING:
+    from dynacap.backends.native.loops.kernel import Kernel
+
+Size = int  # or, where sizes are dynamic, a sympy expression, which computes alike
+Kind = Literal["input", "output", "temporary", "constant"]
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Memory seen as a tensor: element ``i`` lies at ``offset + sum(i[k] * strides[k])``.
+
+    The offset counts elements from where the buffer's pointer points; it differs from 0 in views
+    only.  ``value`` is the tensor itself in a constant.
+    """
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[Size, ...]
+    strides: tuple[Size, ...]
+    offset: Size = 0
+    kind: Kind = "temporary"
+    value: torch.Tensor | None = field(default=None, repr=False)
+
+    @property
+    def numel(self) -> Size:
+        """How many elements it has."""
+        count: Size = 1
+        for size in self.shape:
+            count = count * size
+        return count
+
+    def __str__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        strides = ", ".join(map(str, self.strides))
+        at = f" + {self.offset}" if self.offset != 0 else ""
+        dtype = str(self.dtype).removeprefix("torch.")
+        return f"{self.kind} {self.name}: {dtype}[{shape}] by ({strides}){at}"
+
+
+@dataclass(eq=False)
+class Call:
+    """One ATen operator, called as it is.
+
+    In ``args`` and ``kwargs`` buffers stand for tensors, at any depth of lists.  ``results`` has
+    one entry for each value that the operator returns: a buffer, or None where nobody uses it (or
+    it is no tensor).  A call whose results are all None is there for its effect.
+    """
+
+    target: torch._ops.OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    results: tuple[Buffer | None, ...]
+    origins: tuple[torch.fx.Node, ...] = ()
+
+    def buffers(self) -> Iterator[Buffer]:
+        """The buffers among the arguments, in order."""
+        return buffers_in((self.args, tuple(self.kwargs.values())))
+
+    def __str__(self) -> str:
+        results = ", ".join("_" if result is None else result.name for result in self.results)
+        args = [_shown(arg) for arg in self.args]
+        args += [f"{name}={_shown(arg)}" for name, arg in self.kwargs.items()]
+        return f"{results} = call {self.target}({', '.join(args)})"
+
+
+@dataclass(eq=False)
+class View:
+    """``result`` is ``base``'s memory seen with another shape, strides and offset: no code."""
+
+    result: Buffer
+    base: Buffer
+
+    def __str__(self) -> str:
+        return f"{self.result.name} = view of {self.base.name}"
+
+
+@dataclass(eq=False)
+class Program:
+    """A whole graph.
+
+    ``inputs`` are the graph's placeholders in order: a buffer, or the symbol of a size that comes
+    as an integer.  ``outputs`` are what it returns: a buffer, a size, None or another constant.
+    """
+
+    buffers: list[Buffer]
+    inputs: list[Buffer | Size]
+    outputs: list[Buffer | Size | None]
+    steps: Sequence[Kernel | Call | View]
+    sizes: tuple[Size, ...] = ()
+
+    def __str__(self) -> str:
+        head = [str(buffer) for buffer in self.buffers]
+        steps = [str(step) for step in self.steps]
+        return "\n".join([*head, *steps, f"return {', '.join(map(_shown, self.outputs))}"])
+
+
+def buffers_in(value: Any) -> Iterator[Buffer]:
+    """The buffers in a nest of lists, tuples and dicts."""
+    if isinstance(value, Buffer):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from buffers_in(item)
+    elif isinstance(value, dict):
+        yield from buffers_in(tuple(value.values()))
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Buffer):
+        return value.name
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    return str(value)

@@ -1,0 +1,282 @@
+"""Walks an ATen graph: each node becomes equations by its rule, a view, or a call as it is."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch._prims_common import is_non_overlapping_and_dense_or_false as _is_dense
+from torch.fx import Graph, Node
+
+from dynacap.backends.native.loops.equation import Equation
+from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
+from dynacap.backends.native.loops.program import Buffer, Call, Kind, View
+from dynacap.backends.native.lowering.field import Field, Place, memory
+
+Step = Equation | Call | View
+Rule = Callable[..., Any]
+RULES: dict[torch._ops.OpOverload, Rule] = {}
+
+# Views that their schemas do not tell of.
+_VIEWS_BY_CONVENTION = frozenset({torch.ops.aten._unsafe_view.default})
+
+
+def lowers(*targets: torch._ops.OpOverload) -> Callable[[Rule], Rule]:
+    """Register ``rule(lowering, *args, **kwargs)``: fields for tensors in, fields out.
+
+    A rule returns a field for each result, or NotImplemented for what it leaves to the operator.
+    """
+
+    def register(rule: Rule) -> Rule:
+        for target in targets:
+            if target in RULES:
+                raise ValueError(f"{target} has a rule already: {RULES[target]}")
+            RULES[target] = rule
+        return rule
+
+    return register
+
+
+class Lowering:
+    """One graph on its way to equations; rules ask it for reductions and for the node's result."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self.steps: list[Step] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+        self.values: dict[Node, Any] = {}
+        self.roots: dict[Buffer, Buffer] = {}
+        self.node: Node
+        self.result: Any = None  # the fake tensor, or tensors, that the node gives
+
+    def run(self, graph: Graph) -> None:
+        """Lower every node."""
+        for node in graph.nodes:
+            self.node = node
+            self.result = node.meta.get("val")
+            self.values[node] = getattr(self, f"_{node.op}")(node)
+
+    def _placeholder(self, node: Node) -> Any:
+        value: Any = size_of(self.result)
+        if _is_tensor(self.result):
+            value = self.buffer(node.name, self.result, "input")
+        self.inputs.append(value)
+        return value
+
+    def _get_attr(self, node: Node) -> Any:
+        value = operator.attrgetter(str(node.target))(node.graph.owning_module)
+        if not isinstance(value, torch.Tensor):
+            return value
+        buffer = self.buffer(node.name, value, "constant")
+        buffer.value = value
+        return buffer
+
+    def _output(self, node: Node) -> None:
+        self.outputs = [self.read(value) for value in node.args[0]]  # type: ignore[union-attr]
+        for value in self.outputs:
+            if isinstance(value, Buffer) and value.kind == "temporary":
+                value.kind = "output"
+
+    def _call_function(self, node: Node) -> Any:
+        if node.target is operator.getitem:
+            return self.read(node.args[0])[node.args[1]]
+        if isinstance(self.result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float):
+            return size_of(self.result)
+        target = node.target
+        assert isinstance(target, torch._ops.OpOverload), f"{target} is no ATen operator"
+        if _is_view(node, self.result):
+            return self._view(node)
+        rule = RULES.get(target)
+        if rule is None or not _plain(self.result):
+            return self._call(target)
+        fields = rule(self, *self.fields(node.args), **self.fields(node.kwargs))
+        if fields is NotImplemented:
+            return self._call(target)
+        if isinstance(fields, Field):
+            return self.store(fields, self.result, node.name)
+        return [
+            None if field is None else self.store(field, value, f"{node.name}_{i}")
+            for i, (field, value) in enumerate(zip(fields, self.result, strict=True))
+        ]
+
+    def read(self, arg: Any) -> Any:
+        """An argument with nodes replaced by what they came to."""
+        if isinstance(arg, Node):
+            return self.values[arg]
+        if isinstance(arg, list | tuple):
+            return [self.read(item) for item in arg]
+        if isinstance(arg, dict):
+            return {name: self.read(item) for name, item in arg.items()}
+        return arg
+
+    def fields(self, arg: Any) -> Any:
+        """An argument with fields in the place of tensors."""
+        if isinstance(arg, Node):
+            value = self.values[arg]
+            return self.field(value) if isinstance(value, Buffer) else value
+        if isinstance(arg, list | tuple):
+            return [self.fields(item) for item in arg]
+        if isinstance(arg, dict):
+            return {name: self.fields(item) for name, item in arg.items()}
+        return arg
+
+    def field(self, buffer: Buffer) -> Field:
+        """A buffer's elements."""
+        return memory(buffer, self.roots.get(buffer, buffer))
+
+    def buffer(self, name: str, value: torch.Tensor, kind: Kind = "temporary") -> Buffer:
+        """A new buffer laid out as a tensor is."""
+        buffer = Buffer(name, value.dtype, sizes_of(value.shape), sizes_of(value.stride()), 0, kind)
+        self.buffers.append(buffer)
+        return buffer
+
+    def store(self, field: Field, like: torch.Tensor, name: str) -> Buffer:
+        """Memory that holds a field, laid out as eager's result; what is there already serves."""
+        there = field.buffer
+        strides = sizes_of(like.stride())
+        if there and there.strides == strides and there.dtype is like.dtype and self._fresh(there):
+            return there
+        buffer = self.buffer(name, like)
+        axes, place = loops_over(buffer.shape, buffer.strides)
+        offset = dot(place, buffer.strides)
+        value = field.to(like.dtype).at(place)
+        self.steps.append(Equation(buffer, axes, offset, value, origins=(self.node,)))
+        return buffer
+
+    def _fresh(self, buffer: Buffer) -> bool:
+        """Whether this node's own rule made the buffer."""
+        last = self.steps[-1] if self.steps else None
+        return isinstance(last, Equation) and last.buffer is buffer and self.node in last.origins
+
+    def fold(self, combiner: str, field: Field, dims: Sequence[int], keep: bool = True) -> Field:
+        """A reduction over dimensions, as memory of its own; ``keep`` leaves them with size 1."""
+        over = set(dims)
+        shape = tuple(1 if d in over else size for d, size in enumerate(field.shape))
+        axes, place = loops_over(field.shape, contiguous(field.shape))
+        kept = tuple(a for a in axes if place_dim(place, a) not in over)
+        reduced = tuple(a for a in axes if place_dim(place, a) in over)
+        shown = shape if keep else tuple(s for d, s in enumerate(shape) if d not in over)
+        name = f"{self.node.name}_{combiner}{len(self.steps)}"
+        buffer = Buffer(name, field.dtype, shown, contiguous(shown))
+        self.buffers.append(buffer)
+        offset = dot(tuple(map(Index.of, kept)), contiguous([axis.size for axis in kept]))
+        equation = Equation(buffer, kept, offset, field.at(place), reduced, combiner, (self.node,))
+        self.steps.append(equation)
+        return self.field(buffer)
+
+    def _view(self, node: Node) -> Any:
+        source = node.args[0]
+        assert isinstance(source, Node)
+        base, base_value = self.values[source], source.meta["val"]
+        if isinstance(self.result, list | tuple):
+            return [
+                self._seen(f"{node.name}_{i}", value, base, base_value)
+                for i, value in enumerate(self.result)
+            ]
+        return self._seen(node.name, self.result, base, base_value)
+
+    def _seen(self, name: str, value: Any, base: Buffer, base_value: Any) -> Buffer:
+        result = self.buffer(name, value)
+        shift = size_of(value.storage_offset()) - size_of(base_value.storage_offset())
+        result.offset = base.offset + shift
+        if result.dtype is base.dtype:
+            self.roots[result] = self.roots.get(base, base)
+        self.steps.append(View(result, base))
+        return result
+
+    def _call(self, target: torch._ops.OpOverload) -> Any:
+        node, value = self.node, self.result
+        several = isinstance(value, list | tuple)
+        values = value if several else (value,)
+        results = [
+            self.buffer(f"{node.name}_{i}" if several else node.name, v) if _is_tensor(v) else None
+            for i, v in enumerate(values)
+        ]
+        args, kwargs = tuple(self.read(node.args)), self.read(node.kwargs)
+        self.steps.append(Call(target, args, kwargs, tuple(results), (node,)))
+        return results if several else results[0]
+
+
+def loops_over(shape: Sequence[Size], strides: Sequence[Size]) -> tuple[tuple[Axis, ...], Place]:
+    """An axis for each dimension that is longer than 1, outermost the one that steps furthest."""
+    atoms = [None if isinstance(size, int) and size == 1 else Axis(size) for size in shape]
+    dims = [d for d, atom in enumerate(atoms) if atom is not None]
+    if all(isinstance(strides[d], int) for d in dims):
+        dims.sort(key=lambda d: -strides[d])
+    place = tuple(ZERO if atom is None else Index({atom: 1}) for atom in atoms)
+    return tuple(atom for d in dims if (atom := atoms[d]) is not None), place
+
+
+def place_dim(place: Place, axis: Axis) -> int:
+    """The dimension along which an axis runs."""
+    return next(d for d, index in enumerate(place) if axis in index.terms)
+
+
+def dot(place: Place, strides: Sequence[Size]) -> Index:
+    """Where a place lies in memory."""
+    offset = ZERO
+    for index, stride in zip(place, strides, strict=True):
+        offset = offset + index * stride
+    return offset
+
+
+def contiguous(shape: Sequence[Size]) -> tuple[Size, ...]:
+    """Strides of a row-major layout."""
+    strides: list[Size] = []
+    step: Size = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return tuple(reversed(strides))
+
+
+def sizes_of(sizes: Sequence[Any]) -> tuple[Size, ...]:
+    """A shape as plain ints, or expressions where it is dynamic."""
+    return tuple(map(size_of, sizes))
+
+
+def size_of(value: Any) -> Any:
+    """An int as it is, a symbolic one as its expression."""
+    return value.node.expr if isinstance(value, torch.SymInt | torch.SymFloat) else value
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _is_view(node: Node, result: Any) -> bool:
+    """Whether a node only shows its first argument's memory with other strides."""
+    target = node.target
+    if target in _VIEWS_BY_CONVENTION:
+        return True
+    returns = target._schema.returns  # type: ignore[union-attr]
+    if not returns or any(r.alias_info is None or r.alias_info.is_write for r in returns):
+        return False
+    first = result[0] if isinstance(result, list | tuple) and result else result
+    return _is_tensor(first) and not first.is_complex() and first.layout is torch.strided
+
+
+def _plain(result: Any) -> bool:
+    """Whether results are tensors that loops can fill: dense, on the CPU, of a dtype of ours."""
+    return all(_dense(value) for value in _tensors(result))
+
+
+def _tensors(result: Any) -> Iterator[torch.Tensor]:
+    for value in result if isinstance(result, list | tuple) else (result,):
+        if _is_tensor(value):
+            yield value
+
+
+DTYPES = frozenset({
+    torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.bool,
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+})  # fmt: skip
+
+
+def _dense(value: torch.Tensor) -> bool:
+    if value.dtype not in DTYPES or value.layout is not torch.strided:
+        return False
+    return bool(_is_dense(value))
