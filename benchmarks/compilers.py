@@ -19,7 +19,7 @@ class Compiler:
     """A compiler under a name."""
 
     name: str
-    compile: Callable[[Any], Any]
+    compile: Callable[..., Any]
     counters: Callable[[], Mapping[str, Any]]
     reset: Callable[[], None]
 
@@ -39,13 +39,13 @@ def torch_counters() -> Mapping[str, Any]:
 COMPILERS = {
     "dynacap": Compiler(
         "dynacap",
-        lambda function: ENGINE.compile(function, backend="eager"),
+        lambda function, **options: ENGINE.compile(function, backend="eager", **options),
         lambda: dict(ENGINE.counters()),
         lambda: ENGINE.reset(),
     ),
     "torch": Compiler(
         "torch.compile(backend='eager')",
-        lambda function: torch.compile(function, backend="eager"),
+        lambda function, **options: torch.compile(function, backend="eager", **options),
         torch_counters,
         torch._dynamo.reset,
     ),

@@ -5,9 +5,10 @@
 Warm: the time of a call less the time of the bare operations (the same tensor operations in a plain
 loop, without modules), for functions of 2 and 20 tensors, modules of 10 to 1,600 submodules with a
 parameter each, and the same with attributes and containers alone (a forward that reads them and
-does one operation), a ResNet-18, a function with a graph break, and one with 512 entries (the one
-that ran last, and all by turns). Cold: the first call of a transformer of 1, 4, 16 and 64 layers.
-All sides take turns within one process, and medians are shown: CPU time, wall time in brackets.
+does one operation), a ResNet-18, a function of symbolic sizes (dynamic=True), one with a graph
+break, and one with 512 entries (the one that ran last, and all by turns). Cold: the first call of a
+transformer of 1, 4, 16 and 64 layers. All sides take turns within one process, and medians are
+shown: CPU time, wall time in brackets.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Case:
     program: Callable[..., Any]
     args: tuple[Any, ...]
     calls: tuple[tuple[Any, ...], ...] = ()
+    dynamic: bool | None = None
 
 
 class Scale(nn.Module):
@@ -178,6 +180,10 @@ def broken(x: Tensor) -> Tensor:
     return y * 2
 
 
+def windows(x: Tensor, y: Tensor) -> Tensor:
+    return x.view(x.shape[0] // 2, 2) + y
+
+
 def warm_cases(entries: int) -> Iterator[Case]:
     """The warm cases, freshly made."""
     for count, function in ((2, add_two), (20, add_twenty)):
@@ -187,6 +193,8 @@ def warm_cases(entries: int) -> Iterator[Case]:
         model = nn.Sequential(*(Scale() for _ in range(count))).eval()
         weights, x = list(model.parameters()), torch.ones(4)
         yield Case(f"{count} submodules", functools.partial(multiply, x, weights), model, (x,))
+    sized = torch.ones(8), torch.ones(4, 2)
+    yield Case("dynamic sizes", lambda: sized[0].view(4, 2) + sized[1], windows, sized, (), True)
     x = torch.ones(4)
     for count in (100, 400, 1600):
         reader = Attributes(count).eval()
@@ -258,7 +266,11 @@ def time_warm(case: Case, sides: list[str], rounds: int) -> list[Timing]:
     limits: dict[str, Any] = {"recompile_limit": limit, "accumulated_recompile_limit": limit}
     with torch.no_grad(), ENGINE.config.patch(**limits), torch._dynamo.config.patch(limits):
         for side in ("eager", *sides):
-            target = case.program if side == "eager" else COMPILERS[side].compile(case.program)
+            target = (
+                case.program
+                if side == "eager"
+                else COMPILERS[side].compile(case.program, dynamic=case.dynamic)
+            )
             for args in case.calls:
                 target(*args)
             calls[side] = (
@@ -336,7 +348,7 @@ def main() -> None:
     entries = 64 if options.quick else 512
     timings: list[Timing] = []
     with settled(), Progress(transient=True) as progress:
-        task = progress.add_task("measuring", total=13 + len(depths))
+        task = progress.add_task("measuring", total=14 + len(depths))
         for case in warm_cases(entries):
             timings += time_warm(case, sides, rounds)
             progress.advance(task)

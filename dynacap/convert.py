@@ -15,7 +15,6 @@ from dynacap.backends.registry import Backend
 from dynacap.break_reasons import RUNNING_FRAME
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
-from dynacap.codegen.emit import symbol_text
 from dynacap.codegen.replay import replay
 from dynacap.executor.aliasing import guard_aliasing
 from dynacap.executor.chain import Site
@@ -145,12 +144,11 @@ def _example(value: TensorValue | SymbolValue) -> Any:
 
 
 def _input(emitter: Emitter, value: TensorValue | SymbolValue) -> str:
-    if isinstance(value, SymbolValue):
-        return symbol_text(emitter, value)
     if value.source is not None and type(value) is MemoryValue:
         return f"{emitter.helper(as_tensor)}({emitter.arg(value.source)})"
     if value.source is not None:
         return emitter.arg(value.source)
+    assert isinstance(value, TensorValue)
     return emitter.constant(value.real, "constant")
 
 

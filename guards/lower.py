@@ -25,8 +25,10 @@ from dynacap.guards.kinds import Guard
 from dynacap.guards.plan import ROOT, Plan
 from dynacap.guards.raw import IMMUTABLE_TYPE, MISSING, type_flags
 from dynacap.guards.ref import Ref
+from dynacap.guards.size_program import Instruction, write_program
 from dynacap.guards.source import Source
 from dynacap.guards.tensor_lowering import is_plain, lower_state, tensor_spec
+from dynacap.guards.tensor_source import TensorNumber, read_number
 
 Operand = tuple[str, object]
 Check = tuple[str, Operand | None, int, tuple[Operand, ...]]
@@ -286,7 +288,7 @@ class _Layout:
                 first,
                 first + len(always),
                 len(self.checks),
-                draft.key if draft.step in _INDEXED_STEPS else 0,
+                _index(draft),
                 _key_operand(draft),
                 _attribute_name(draft),
             )
@@ -318,23 +320,38 @@ class _Layout:
         return self.owned + len(self._unowned)
 
 
+def _index(draft: Draft) -> int:
+    if draft.step == TensorNumber.op:
+        dim: int = draft.key[1]
+        return dim
+    return draft.key if draft.step in _INDEXED_STEPS else 0
+
+
 def _key_operand(draft: Draft) -> Operand | None:
     if draft.step == "const":
         return operand(draft.key) if type(draft.key) is Ref else ("identity", draft.key.obj)
     if draft.step in ("dict_item", "sys_module"):
         return operand(draft.key)
     if draft.step in _READ_BY_PYTHON:
-        return "identity", partial(_read, _READ_BY_PYTHON[draft.step], draft.key)
+        return "identity", partial(_read, _READ_BY_PYTHON[draft.step].take, draft.key)
+    if draft.step == TensorNumber.op:
+        return "identity", partial(_read, _take_number, draft.key)
     return operand(draft.key[0]) if draft.step == "super_attr" else None
 
 
-def _read(kind: type[iterators.Read], key: Any, value: object) -> tuple[object, ...]:
+def _read(take: Callable[[Any, Any], Any], key: Any, value: object) -> tuple[object, ...]:
     """What such a source reads, in the form that the C checker takes."""
-    found = kind.take(value, key)
+    found = take(value, key)
     return () if found is MISSING else (found,)
 
 
+def _take_number(value: object, key: tuple[str, int]) -> object:
+    return read_number(value, *key)
+
+
 def _attribute_name(draft: Draft) -> str | None:
+    if draft.step == TensorNumber.op:
+        return str(draft.key[0])
     if draft.step not in _NAMED_STEPS:
         return None
     name: str = draft.key[1] if draft.step == "super_attr" else draft.key
@@ -343,13 +360,17 @@ def _attribute_name(draft: Draft) -> str | None:
 
 def _relation(relation: relations.SameObject | Guard, regs: tuple[int, ...]) -> tuple[object, ...]:
     kind = "call"
-    if type(relation) is relations.SameObject:
+    sizes: tuple[Instruction, ...] = ()
+    if type(relation) is relations.Sizes:
+        sizes = write_program([text for text, _ in relation.conditions])
+        kind = "sizes" if sizes else "call"
+    elif type(relation) is relations.SameObject:
         kind = "same"
     elif type(relation) is relations.NotAliased:
         kind = "distinct"
     elif type(relation) is relations.Overlap and not relation.pattern:
         kind = "apart"
-    return (kind, regs, relation.holds)
+    return (kind, regs, relation.holds, sizes)
 
 
 def _state(plan: Plan) -> tuple[tuple[process_state.Question, ...], tuple[object, ...]]:

@@ -7,12 +7,14 @@ const char *const step_names[STEP_COUNT] = {
     "local",         "const",        "sys_module", "function_globals", "function_builtins",
     "closure_cell",  "cell_contents", "function_default", "instance_dict", "dict_item",
     "dict_key",      "seq_item",     "deque_item", "attr",             "type_of",
-    "class_attr",    "super_attr",   "call",       "remember",
+    "class_attr",    "super_attr",   "tensor_number", "call",           "remember",
 };
 const char *const check_names[CHECK_COUNT] = {
     "type", "identity", "constant", "length", "keys", "has", "lacks", "class_lacks", "tensor", "call",
 };
-const char *const relation_names[RELATE_COUNT] = {"same", "distinct", "apart", "call"};
+const char *const relation_names[RELATE_COUNT] = {
+    "same", "distinct", "apart", "sizes", "call",
+};
 static const char *const operand_names[] = {"string", "value", "identity", "weakref"};
 
 static int
@@ -114,7 +116,7 @@ node_init(Node *node, PyObject *fields)
     node->is_leaf = step == STEP_DICT_ITEM && node->reg < 0 && node->resume == 0
                     && node->end - node->first == 1;
     node->name = name == Py_None ? NULL : Py_NewRef(name);
-    return 0;
+    return step == STEP_TENSOR_NUMBER ? tensor_number_place(name, node->index, &node->hint) : 0;
 }
 
 static int32_t *
@@ -127,13 +129,14 @@ read_indices(PyObject *tuple)
     return indices;
 }
 
-/* A relation is (kind, registers, holds). */
+/* A relation is (kind, registers, holds, instructions on sizes). */
 static int
 relation_init(Relation *relation, PyObject *fields)
 {
     const char *kind_name;
-    PyObject *regs, *holds;
-    if (!PyArg_ParseTuple(fields, "sO!O", &kind_name, &PyTuple_Type, &regs, &holds)) {
+    PyObject *regs, *holds, *sizes;
+    if (!PyArg_ParseTuple(fields, "sO!OO!", &kind_name, &PyTuple_Type, &regs, &holds,
+                          &PyTuple_Type, &sizes)) {
         return -1;
     }
     int kind = find_name(relation_names, RELATE_COUNT, kind_name);
@@ -144,7 +147,7 @@ relation_init(Relation *relation, PyObject *fields)
     relation->size = PyTuple_GET_SIZE(regs);
     relation->holds = Py_NewRef(holds);
     relation->regs = read_indices(regs);
-    return relation->regs == NULL ? -1 : 0;
+    return relation->regs == NULL ? -1 : size_program_init(&relation->sizes, sizes);
 }
 
 /* A question is (function, (argument,) or (), expected). */
@@ -301,6 +304,7 @@ program_clear(Program *program)
     for (Py_ssize_t i = 0; i < old.nrelations; i++) {
         Py_CLEAR(old.relations[i].holds);
         PyMem_Free(old.relations[i].regs);
+        size_program_clear(&old.relations[i].sizes);
     }
     for (Py_ssize_t i = 0; i < old.ntensors; i++) {
         tensor_spec_clear(&old.tensors[i]);

@@ -9,6 +9,7 @@
 #define DYNACAP_PROGRAM_H
 
 #include "fastcheck.h"
+#include "size_program.h"
 #include "tensor_check.h"
 
 typedef enum {
@@ -29,6 +30,7 @@ typedef enum {
     STEP_TYPE_OF,
     STEP_CLASS_ATTR,
     STEP_SUPER_ATTR,
+    STEP_TENSOR_NUMBER, /* read by the key, a function of ours, where memory does not tell */
     STEP_CALL,     /* a function of ours reads it: (value,) or () */
     STEP_REMEMBER, /* not a value: the fixed children of node `index` hold */
     STEP_COUNT,
@@ -73,14 +75,21 @@ typedef struct {
     Py_ssize_t index;
     Operand key;
     PyObject *name; /* owned; the name, for super */
-    Py_ssize_t hint;
+    Py_ssize_t hint; /* of a tensor's number: its place among them */
     /* What the last walk saw.  `cached` is borrowed and is the value while the base's tag is
      * `base_tag`: a tag belongs to one state of one dict or class, which holds the value. */
     uint64_t base_tag, fixed_tag;
     PyObject *cached;
 } Node;
 
-typedef enum { RELATE_SAME, RELATE_DISTINCT, RELATE_APART, RELATE_CALL, RELATE_COUNT } RelationKind;
+typedef enum {
+    RELATE_SAME,
+    RELATE_DISTINCT,
+    RELATE_APART,
+    RELATE_SIZES,
+    RELATE_CALL,
+    RELATE_COUNT,
+} RelationKind;
 
 extern const char *const relation_names[RELATE_COUNT];
 
@@ -89,6 +98,7 @@ typedef struct {
     Py_ssize_t size;
     int32_t *regs;
     PyObject *holds; /* owned */
+    SizeProgram sizes;
 } Relation;
 
 /* One question to torch about the state of the process, and its answer at capture. */

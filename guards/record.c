@@ -351,7 +351,8 @@ read_quietly(Recorder *r, Node *node)
         PyObject *const *place = function_field(node, base);
         return place == NULL ? NULL : *place;
     }
-    if (node->step == STEP_DEQUE_ITEM || node->step == STEP_CALL) {
+    if (node->step == STEP_DEQUE_ITEM || node->step == STEP_CALL
+        || node->step == STEP_TENSOR_NUMBER) {
         return NULL;
     }
     int owned = 0;

@@ -71,6 +71,25 @@ are_apart(Relation *relation, PyObject *const *values)
     return apart;
 }
 
+/* What a relation says of its values, given as a row. */
+static int
+values_relate(Relation *relation, PyObject *const *values)
+{
+    int holds = SIZES_DOUBT;
+    switch (relation->kind) {
+    case RELATE_DISTINCT:
+        return are_distinct(values, relation->size);
+    case RELATE_APART:
+        return are_apart(relation, values);
+    case RELATE_SIZES:
+        holds = size_program_run(&relation->sizes, values);
+        break;
+    default:
+        break;
+    }
+    return holds == SIZES_DOUBT ? check_call(relation->holds, values, relation->size) : holds;
+}
+
 int
 relation_holds(Relation *relation, PyObject **regs)
 {
@@ -87,10 +106,7 @@ relation_holds(Relation *relation, PyObject **regs)
     for (Py_ssize_t i = 0; i < relation->size; i++) {
         values[i] = regs[relation->regs[i]];
     }
-    int holds = relation->kind == RELATE_DISTINCT ? are_distinct(values, relation->size)
-                : relation->kind == RELATE_APART  ? are_apart(relation, values)
-                                                  : check_call(relation->holds, values,
-                                                               relation->size);
+    int holds = values_relate(relation, values);
     if (values != few) {
         PyMem_Free(values);
     }

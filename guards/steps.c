@@ -99,6 +99,19 @@ step_call(PyObject *function, PyObject *base)
     return value;
 }
 
+/* A new reference. */
+static PyObject *
+step_tensor_number(Node *node, PyObject *base)
+{
+    const int64_t *numbers;
+    int32_t ndim;
+    /* An offset is asked for as of dimension 0, which a tensor without any does not have. */
+    if (tensor_sizes(base, &numbers, &ndim) == 1 && node->index < ndim) {
+        return PyLong_FromLongLong(numbers[node->hint]);
+    }
+    return step_call(node->key.obj, base);
+}
+
 /* The value of a node; *owned says whether the reference is new. */
 PyObject *
 take_step(Node *node, PyObject *base, PyObject *const *flat, Py_ssize_t nflat, int *owned)
@@ -133,6 +146,9 @@ take_step(Node *node, PyObject *base, PyObject *const *flat, Py_ssize_t nflat, i
     case STEP_DEQUE_ITEM:
         *owned = 1;
         return deque_item(base, node->index);
+    case STEP_TENSOR_NUMBER:
+        *owned = 1;
+        return step_tensor_number(node, base);
     case STEP_CALL:
         *owned = 1;
         return step_call(node->key.obj, base);

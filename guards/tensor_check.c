@@ -290,6 +290,20 @@ tensor_sizes(PyObject *value, const int64_t **sizes, int32_t *ndim)
     return 1;
 }
 
+int
+tensor_number_place(PyObject *name, Py_ssize_t dim, Py_ssize_t *place)
+{
+    static const char *const names[] = {"size", "stride", "storage_offset"};
+    for (int i = 0; i < 3; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0) {
+            *place = i * INLINE_DIMS + dim;
+            return 0;
+        }
+    }
+    PyErr_Format(PyExc_ValueError, "a tensor has no number '%U'", name);
+    return -1;
+}
+
 static int
 read_dims(PyObject *dims, int64_t *out)
 {

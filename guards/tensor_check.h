@@ -34,8 +34,12 @@ typedef struct {
 } Extent;
 int tensor_extent(PyObject *value, Extent *extent);
 
-/* The sizes of a plain tensor, where they lie: 1; 0 for anything else; -1: that cannot be told. */
+/* The sizes of a plain tensor, where they lie: 1; 0 for anything else; -1: that cannot be told.
+ * Behind room for INLINE_DIMS of them lie as many strides, then the offset into the storage. */
 int tensor_sizes(PyObject *value, const int64_t **sizes, int32_t *ndim);
+
+/* Where among those a number of this name lies ("size", "stride", "storage_offset"): 0, or -1. */
+int tensor_number_place(PyObject *name, Py_ssize_t dim, Py_ssize_t *place);
 
 /* Look torch's accessors up; to be called before a spec is used. */
 PyObject *bind_torch(PyObject *module, PyObject *torch);

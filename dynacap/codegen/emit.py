@@ -193,19 +193,7 @@ def _node(e: Emitter, value: NodeValue) -> str:
     return name
 
 
-def symbol_text(e: Emitter, value: SymbolValue) -> str:
-    """A symbolic number from outside, read where the graph is called."""
-    assert value.text is not None
-    source, attribute = value.text
-    return e.arg(source) + attribute
-
-
 def _symbol(e: Emitter, value: SymbolValue) -> str:
-    """What the graph hands through, since a size may have changed by the time it is done."""
-    if value.text is not None and not any(
-        node.op.startswith("call_") for node in e.machine.tensors.graph.nodes
-    ):
-        return symbol_text(e, value)
     name = e.outputs.get(value.node)
     if name is None:
         name = e.outputs[value.node] = e.fresh(value.node.name)

@@ -21,7 +21,7 @@ class SymbolValue(Const):
     ``operands`` are what a float was computed from; ``hint`` is the number now.
     """
 
-    __slots__ = ("_node", "_place", "_settle", "_settled", "hint", "operands", "sym", "text")
+    __slots__ = ("_node", "_place", "_settle", "_settled", "hint", "operands", "sym")
 
     def __init__(
         self,
@@ -30,13 +30,11 @@ class SymbolValue(Const):
         node: Any = None,
         place: Callable[[SymbolValue], Any] | None = None,
         source: Source | None = None,
-        text: tuple[Source, str] | None = None,
     ) -> None:
         self.source = source
         self.sym = sym
         self.hint = sym.node.hint
         self.operands: tuple[Value, ...] = ()
-        self.text = text  # the source and what to write behind it, for the size of an input
         self._node = node
         self._place = place
         self._settle = settle

@@ -30,6 +30,7 @@ from dynacap.errors import SkipFrame, UserError
 from dynacap.guards.kinds import ConstEq
 from dynacap.guards.relations import Sizes
 from dynacap.guards.source import Source
+from dynacap.guards.tensor_source import OFFSET, SIZE, STRIDE, TensorNumber
 from dynacap.values.base import Const, NotConstant, Value
 from dynacap.values.symbol import SymbolValue
 
@@ -69,8 +70,8 @@ class Symbols:
         self._env = ShapeEnv(duck_shape=False)
         world.use_symbols(self._env)
         self._by_expression: dict[Any, SymbolValue] = {}
-        self._places: dict[Any, tuple[Source, str]] = {}  # symbol -> where its value stands
-        self._checks: list[tuple[Source, str, Any]] = []  # source, what of it, the same as a size
+        self._places: dict[Any, Source] = {}  # symbol -> where its value stands
+        self._checks: list[tuple[Source, Any]] = []  # a number, and the same as a size
         self._floats: dict[Any, SymbolValue] = {}  # by their symbols
         self._fixed: dict[Source, float] = {}  # those from outside that were asked for
         self._marked: list[tuple[str, Any]] = []
@@ -101,25 +102,25 @@ class Symbols:
 
     def _register(self, made: torch.Tensor, source: Source, dims: frozenset[int]) -> None:
         for dim in sorted(dims):
-            self._enter(made.shape[dim], source, f".shape[{dim}]")
+            self._enter(made.shape[dim], TensorNumber(source, SIZE, dim))
         strides = made.stride()
         for dim, stride in enumerate(strides):
             if type(stride) is not torch.SymInt:
                 continue
             symbol = stride.node.expr
             if symbol.is_Symbol and symbol not in self._places:
-                self._enter(stride, source, f".stride({dim})")
+                self._enter(stride, TensorNumber(source, STRIDE, dim))
             else:
-                self._checks.append((source, f".stride({dim})", stride))
+                self._checks.append((TensorNumber(source, STRIDE, dim), stride))
         offset = made.storage_offset()
         if type(offset) is torch.SymInt and offset.node.expr.is_Symbol:
-            self._places.setdefault(offset.node.expr, (source, ".storage_offset()"))
+            self._places.setdefault(offset.node.expr, TensorNumber(source, OFFSET))
 
-    def _enter(self, size: Any, source: Source, text: str) -> None:
+    def _enter(self, size: Any, source: Source) -> None:
         symbol = size.node.expr
-        self._places[symbol] = (source, text)
+        self._places[symbol] = source
         self._by_expression[symbol] = SymbolValue(
-            size, self.settle, place=self._place, text=(source, text)
+            size, self.settle, place=self._place, source=source
         )
 
     def _keep_ranges(self, real: torch.Tensor, made: torch.Tensor, source: Source) -> None:
@@ -145,18 +146,17 @@ class Symbols:
             sym = self._env.create_symintnode(symbol, hint=real, source=where)
         else:
             sym = self._env.create_symfloatnode(symbol, hint=real, source=where)
-        made = SymbolValue(sym, self.settle, place=self._place, source=source, text=(source, ""))
+        made = SymbolValue(sym, self.settle, place=self._place, source=source)
         self._by_expression[symbol] = made
         if type(real) is int:
-            self._places[symbol] = (source, "")
+            self._places[symbol] = source
         else:
             self._floats[symbol] = made
         return made
 
     def _place(self, value: SymbolValue) -> Any:
-        assert value.text is not None
-        source, text = value.text
-        return self._placeholder(value, source.name() + text)
+        assert value.source is not None
+        return self._placeholder(value, value.source.name())
 
     def value(self, sym: Any, node: Callable[[], Any]) -> Value:
         """The value of a number that an operation gave; ``node`` makes the node that gives it."""
@@ -263,8 +263,8 @@ class Symbols:
         for guard in self._env.guards:
             if self._floats.keys().isdisjoint(guard.expr.free_symbols):
                 conditions.add(guard.expr)
-        for source, text, size in self._checks:
-            conditions.add_equal(source, text, size.node.expr)
+        for source, size in self._checks:
+            conditions.add_equal(source, size.node.expr)
         conditions.finish(guards)
 
     def _fix_what_floats_decide(self) -> None:
@@ -279,13 +279,16 @@ class Symbols:
 class _Conditions:
     """Conditions on symbols as Python text over the objects that they belong to."""
 
-    def __init__(self, places: dict[Any, tuple[Source, str]]) -> None:
+    def __init__(self, places: dict[Any, Source]) -> None:
         self._places = places
         self._sources: dict[Source, str] = {}
         self._texts: dict[str, str] = {}  # what is checked -> the same in the user's words
         self._print = PythonPrinter().doprint
 
     def _variable(self, source: Source) -> str:
+        """How the condition writes what a source gives."""
+        if isinstance(source, TensorNumber):
+            return self._variable(source.base) + source.text
         return self._sources.setdefault(source, f"v{len(self._sources)}")
 
     def _write(self, expression: Any) -> tuple[str, str]:
@@ -294,8 +297,8 @@ class _Conditions:
 
         def replaced(by: Callable[[Source], str]) -> str:
             def write(match: re.Match[str]) -> str:
-                source, attribute = places.get(match[0], (None, ""))
-                return match[0] if source is None else by(source) + attribute
+                source = places.get(match[0])
+                return match[0] if source is None else by(source)
 
             return re.sub(r"\w+", write, printed)
 
@@ -317,10 +320,9 @@ class _Conditions:
             if bound.is_finite and bound.is_Integer:
                 self._texts[f"{text} {sign} {bound}"] = f"{told} {sign} {bound}"
 
-    def add_equal(self, source: Source, attribute: str, size: Any) -> None:
+    def add_equal(self, source: Source, size: Any) -> None:
         text, told = self._write(size)
-        left = self._variable(source) + attribute
-        self._texts[f"{left} == {text}"] = f"{source.name()}{attribute} == {told}"
+        self._texts[f"{self._variable(source)} == {text}"] = f"{source.name()} == {told}"
 
     def finish(self, guards: GuardSet) -> None:
         if self._texts:
