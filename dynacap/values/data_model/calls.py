@@ -28,7 +28,7 @@ from dynacap.values.container import (
 from dynacap.values.data_model.exceptions import init_exception, new_exception
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import BoundMethod, FunctionValue
-from dynacap.values.natives import find_native, find_polyfill, is_pure
+from dynacap.values.natives import find_native, find_polyfill, is_pure, native
 from dynacap.values.object import (
     ExceptionValue,
     ObjectValue,
@@ -171,6 +171,27 @@ def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | Non
     except Exception as error:
         t.raise_real(error)
     return made(t, result)
+
+
+def fold_or_break(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
+    """The same; breaks if an operand is no constant."""
+    found = fold(t, real, args, kwargs)
+    if found is None and fix_symbols(args):
+        found = fold(t, real, args, kwargs)
+    if found is None:
+        described = ", ".join(arg.describe() for arg in [*args, *kwargs.values()])
+        t.graph_break("not-constant", f"{real.__qualname__} of {described}")
+    return found
+
+
+def folds(*functions: Any) -> None:
+    """Functions that are called for real, and whose calls break unless all operands are known."""
+
+    def register(function: Any) -> None:
+        native(function)(lambda t, args, kwargs: fold_or_break(t, function, args, kwargs))
+
+    for function in functions:
+        register(function)
 
 
 def compute(

@@ -193,13 +193,8 @@ def _function_get(t: Tracer, self: Value, obj: Value, owner: Value = Const(None)
     return self if is_none(obj) else t.call(t.wrap(types.MethodType, None), [self, obj])
 
 
-@handles(type.__instancecheck__)
-def _type_instancecheck(t: Tracer, cls: Known, obj: Value, /) -> Value:
-    return Const(issubclass(obj.cls, cls.value) or _claims_class(t, obj, cls.value))
-
-
-@handles(abc.ABCMeta.__instancecheck__)
-def _abc_instancecheck(t: Tracer, cls: Known, instance: Value) -> Value:
+@handles(*_KEEPS)
+def _instancecheck(t: Tracer, cls: Known, instance: Value) -> Value:
     return Const(issubclass(instance.cls, cls.value) or _claims_class(t, instance, cls.value))
 
 

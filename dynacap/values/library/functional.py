@@ -51,19 +51,9 @@ def _partial_call(t: Tracer, self: PartialValue, /, *args: Value, **kwargs: Valu
     return t.call(self.func, [*given, *args], merged)
 
 
-@handles(_PARTIAL["func"])
-def _partial_func(t: Tracer, self: PartialValue, /) -> Value:
-    return self.func
-
-
-@handles(_PARTIAL["args"])
-def _partial_args(t: Tracer, self: PartialValue, /) -> Value:
-    return self.args
-
-
-@handles(_PARTIAL["keywords"])
-def _partial_keywords(t: Tracer, self: PartialValue, /) -> Value:
-    return self.keywords
+handles(_PARTIAL["func"])(lambda t, self, /: self.func)
+handles(_PARTIAL["args"])(lambda t, self, /: self.args)
+handles(_PARTIAL["keywords"])(lambda t, self, /: self.keywords)
 
 
 @handles(functools.cached_property.__get__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from dynacap.values.base import Const, Value
@@ -19,7 +20,7 @@ from dynacap.values.data_model import (
 )
 from dynacap.values.data_model.calls import compute
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import handles
+from dynacap.values.library.handlers import Operation, handles
 from dynacap.values.library.sequences import same_or_equal
 from dynacap.values.tracer import Tracer
 
@@ -31,86 +32,40 @@ _BINARY = {
 _COMPARE = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 
 
-def _register_binary(function: Any, symbol: str) -> None:
+def _register(function: Any, apply: Callable[..., Value], symbol: str) -> None:
     @handles(function)
     def operate(t: Tracer, left: Value, right: Value, /) -> Value:
-        return binary_op(t, symbol, left, right)
-
-
-def _register_comparison(function: Any, symbol: str) -> None:
-    @handles(function)
-    def relate(t: Tracer, left: Value, right: Value, /) -> Value:
-        return compare(t, symbol, left, right)
-
-
-def _register_unary(function: Any, symbol: str) -> None:
-    @handles(function)
-    def operate(t: Tracer, operand: Value, /) -> Value:
-        return unary_op(t, symbol, operand)
+        return apply(t, symbol, left, right)
 
 
 for _name, _symbol in _BINARY.items():
-    _register_binary(getattr(operator, _name), _symbol)
-    _register_binary(getattr(operator, "i" + _name.strip("_")), _symbol + "=")
+    _register(getattr(operator, _name), binary_op, _symbol)
+    _register(getattr(operator, "i" + _name.strip("_")), binary_op, _symbol + "=")
 for _name, _symbol in _COMPARE.items():
-    _register_comparison(getattr(operator, _name), _symbol)
-for _name, _symbol in (("neg", "-"), ("pos", "+"), ("invert", "~")):
-    _register_unary(getattr(operator, _name), _symbol)
+    _register(getattr(operator, _name), compare, _symbol)
+_register(operator.concat, binary_op, "+")
+_register(operator.iconcat, binary_op, "+=")
 
-
-@handles(operator.not_)
-def _not(t: Tracer, operand: Value, /) -> Value:
-    return Const(not truth(t, operand))
-
-
-@handles(operator.truth)
-def _truth(t: Tracer, operand: Value, /) -> Value:
-    return Const(truth(t, operand))
-
-
-@handles(operator.is_)
-def _is(t: Tracer, left: Value, right: Value, /) -> Value:
-    return Const(is_same(t, left, right))
-
-
-@handles(operator.is_not)
-def _is_not(t: Tracer, left: Value, right: Value, /) -> Value:
-    return Const(not is_same(t, left, right))
-
-
-@handles(operator.contains)
-def _contains(t: Tracer, container: Value, item: Value, /) -> Value:
-    return Const(contains(t, container, item))
-
-
-@handles(operator.getitem)
-def _getitem(t: Tracer, obj: Value, key: Value, /) -> Value:
-    return get_item(t, obj, key)
-
-
-@handles(operator.setitem)
-def _setitem(t: Tracer, obj: Value, key: Value, value: Value, /) -> None:
-    set_item(t, obj, key, value)
-
-
-@handles(operator.delitem)
-def _delitem(t: Tracer, obj: Value, key: Value, /) -> None:
-    delete_item(t, obj, key)
+_OTHERS: dict[Any, Operation] = {
+    operator.neg: lambda t, operand, /: unary_op(t, "-", operand),
+    operator.pos: lambda t, operand, /: unary_op(t, "+", operand),
+    operator.invert: lambda t, operand, /: unary_op(t, "~", operand),
+    operator.not_: lambda t, operand, /: Const(not truth(t, operand)),
+    operator.truth: lambda t, operand, /: Const(truth(t, operand)),
+    operator.is_: lambda t, left, right, /: Const(is_same(t, left, right)),
+    operator.is_not: lambda t, left, right, /: Const(not is_same(t, left, right)),
+    operator.contains: lambda t, container, item, /: Const(contains(t, container, item)),
+    operator.getitem: lambda t, obj, key, /: get_item(t, obj, key),
+    operator.setitem: lambda t, obj, key, value, /: set_item(t, obj, key, value),
+    operator.delitem: lambda t, obj, key, /: delete_item(t, obj, key),
+}
+for _function, _meaning in _OTHERS.items():
+    handles(_function)(_meaning)
 
 
 @handles(operator.length_hint)
 def _length_hint(t: Tracer, obj: Value, default: Value = Const(0), /) -> Value:
     return compute(t, operator.length_hint, [obj, default], {}, ("__len__", "__length_hint__"))
-
-
-@handles(operator.concat)
-def _concat(t: Tracer, left: Value, right: Value, /) -> Value:
-    return binary_op(t, "+", left, right)
-
-
-@handles(operator.iconcat)
-def _iconcat(t: Tracer, left: Value, right: Value, /) -> Value:
-    return binary_op(t, "+=", left, right)
 
 
 @handles(operator.countOf)

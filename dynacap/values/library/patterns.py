@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from dynacap.values.base import Value
 from dynacap.values.build import build_known, builds
-from dynacap.values.data_model.calls import fold
-from dynacap.values.natives import native, pure
-from dynacap.values.tracer import Tracer
+from dynacap.values.data_model.calls import folds
+from dynacap.values.natives import pure
 
 builds(re.Pattern, re.Match)(build_known)
 pure(
@@ -20,15 +17,9 @@ pure(
 )
 
 
-def _register(function: Any) -> None:
-    @native(function)
-    def run(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        done = fold(t, function, args, kwargs)
-        if done is None:
-            described = ", ".join(arg.describe() for arg in args)
-            t.graph_break("not-constant", f"re.{function.__name__} of {described}")
-        return done
-
-
-for _name in "compile match search fullmatch findall split sub subn escape".split():
-    _register(getattr(re, _name))
+folds(
+    *(
+        getattr(re, name)
+        for name in "compile match search fullmatch findall split sub subn escape".split()
+    )
+)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import types
 from typing import Any
 
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import get_attribute
-from dynacap.values.data_model.calls import fold
+from dynacap.values.data_model.calls import fold_or_break, folds
 from dynacap.values.iterator import TupleIterator
 from dynacap.values.library.handlers import NONE, handles, is_none, real_of_known
-from dynacap.values.natives import native
 from dynacap.values.tracer import Tracer
 
 _PROPERTY: Any = enum.property  # a subclass of DynamicClassAttribute, written in Python
@@ -35,39 +35,25 @@ def _enum_property(t: Tracer, self: Value, instance: Value, ownerclass: Value = 
     return t.call(t.wrap(descriptor.fget, None), [instance])
 
 
-def _register_fold(function: Any) -> None:
-    """A Python function of the library that is run for real on members and constants."""
-
-    @native(function)
-    def run(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        done = fold(t, function, args, kwargs)
-        if done is None:
-            described = ", ".join(arg.describe() for arg in args)
-            t.graph_break("not-constant", f"{function.__qualname__} of {described}")
-        return done
-
-
-for _cls in (enum.Enum, enum.Flag, enum.IntFlag, enum.IntEnum, enum.StrEnum):
-    for _name in (
+# Python functions of the library that are run for real on members and constants; some have several
+# names.
+_FOLDED = {
+    id(method): method
+    for cls in (enum.Enum, enum.Flag, enum.IntFlag, enum.IntEnum, enum.StrEnum)
+    for name in (
         "__repr__", "__str__", "__format__", "__hash__", "__or__", "__and__", "__xor__",
         "__invert__", "__ror__", "__rand__", "__rxor__", "__contains__", "__bool__",
-    ):  # fmt: skip
-        _method = _cls.__dict__.get(_name)
-        if type(_method) is type(_register_fold):
-            try:
-                _register_fold(_method)
-            except ValueError:  # one function under several names
-                continue
+    )
+    if isinstance(method := vars(cls).get(name), types.FunctionType)
+}  # fmt: skip
+folds(*_FOLDED.values())
 
 
 @handles(enum.EnumType.__call__)
 def _enum_call(t: Tracer, cls: Known, /, *args: Value, **kwargs: Value) -> Value:
     if len(args) != 1 or kwargs:
         return t.graph_break("class-creation", "an enum is made by a call")
-    done = fold(t, cls.value, [args[0]], {})
-    if done is None:
-        return t.graph_break("not-constant", f"{cls.value.__name__} of {args[0].describe()}")
-    return done
+    return fold_or_break(t, cls.value, [args[0]], {})
 
 
 @handles(enum.EnumType.__iter__)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import dataclasses
 import reprlib
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 from dynacap.values.base import Const, Known, Value, constant_or
-from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
+from dynacap.values.container import DictValue, SetValue
 from dynacap.values.data_model import call_special
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import FunctionValue
-from dynacap.values.library.handlers import constant_of, folded, handles, methods
+from dynacap.values.library.handlers import NONE, constant_of, folded, handles
 from dynacap.values.library.sets import ordered
 from dynacap.values.natives import native_code
 from dynacap.values.stand_in import shown
@@ -87,74 +88,65 @@ def _object_format(t: Tracer, self: Value, spec: Value, /) -> Value:
     return Const(to_str(t, self))
 
 
-def _container(t: Tracer, self: Value, again: str, make: Any) -> Value:
-    """The text of a container, by that of a real one that holds stand-ins."""
-    if any(value is self for value in _busy):
+def _shown(t: Tracer, self: Any) -> list[Any]:
+    return [shown(t, item) for item in self.items]
+
+
+def _pairs(t: Tracer, self: DictValue) -> list[tuple[Any, Any]]:
+    return [(shown(t, key), shown(t, value)) for key, value in self.items(t)]
+
+
+def _renamed(self: Value, real: Any) -> str:
+    """The text of an object of the base, as that of its subclass's."""
+    return self.cls.__name__ + repr(real).removeprefix(type(real).__name__)
+
+
+def _default_text(t: Tracer, self: DictValue) -> str:
+    factory = to_repr(t, self.default or NONE)
+    return f"{self.cls.__name__}({factory}, {dict(_pairs(t, self))!r})"
+
+
+def _set_text(t: Tracer, self: SetValue) -> str:
+    items = ", ".join(to_repr(t, item) for item in ordered(t, self))
+    if self.cls is set and items:
+        return "{" + items + "}"
+    return f"{self.cls.__name__}({{{items}}})" if items else f"{self.cls.__name__}()"
+
+
+# what stands for a container inside itself ("set" is the class's name), and the text of one, by a
+# real one that holds stand-ins
+_TEXTS: dict[Any, tuple[str, Callable[[Tracer, Any], str]]] = {
+    list.__repr__: ("[...]", lambda t, self: repr(_shown(t, self))),
+    tuple.__repr__: ("(...)", lambda t, self: repr(tuple(_shown(t, self)))),
+    deque.__repr__: ("[...]", lambda t, self: _renamed(self, deque(_shown(t, self), self.maxlen))),
+    dict.__repr__: ("{...}", lambda t, self: repr(dict(_pairs(t, self)))),
+    OrderedDict.__repr__: ("...", lambda t, self: _renamed(self, OrderedDict(_pairs(t, self)))),
+    defaultdict.__repr__: ("...", _default_text),
+    set.__repr__: ("set(...)", _set_text),
+    frozenset.__repr__: ("set(...)", _set_text),
+}
+
+
+def _unless_busy(value: Value, again: str, make: Callable[[], Value]) -> Value:
+    """What ``make`` gives; or another text, where that of the object is being made already."""
+    if any(busy is value for busy in _busy):
         return Const(again)
-    _busy.append(self)
+    _busy.append(value)
     try:
-        return Const(make())
+        return make()
     finally:
         _busy.pop()
 
 
-@handles(list.__repr__)
-def _list_repr(t: Tracer, self: ListValue, /) -> Value:
-    return _container(t, self, "[...]", lambda: repr([shown(t, item) for item in self.items]))
+def _register_text(method: Any, again: str, make: Callable[[Tracer, Any], str]) -> None:
+    @handles(method)
+    def text(t: Tracer, self: Value, /) -> Value:
+        name = again.replace("set", self.cls.__name__)
+        return _unless_busy(self, name, lambda: Const(make(t, self)))
 
 
-@handles(tuple.__repr__)
-def _tuple_repr(t: Tracer, self: TupleValue, /) -> Value:
-    def make() -> str:
-        return repr(tuple(shown(t, item) for item in self.items))
-
-    return _container(t, self, "(...)", make)
-
-
-@handles(deque.__repr__)
-def _deque_repr(t: Tracer, self: ListValue, /) -> Value:
-    def make() -> str:
-        text = repr(deque((shown(t, item) for item in self.items), self.maxlen))
-        return self.cls.__name__ + text.removeprefix("deque")
-
-    return _container(t, self, "[...]", make)
-
-
-def _pairs(t: Tracer, self: DictValue) -> Any:
-    return [(shown(t, key), shown(t, value)) for key, value in self.items(t)]
-
-
-@handles(dict.__repr__)
-def _dict_repr(t: Tracer, self: DictValue, /) -> Value:
-    return _container(t, self, "{...}", lambda: repr(dict(_pairs(t, self))))
-
-
-@handles(OrderedDict.__repr__)
-def _ordered_repr(t: Tracer, self: DictValue, /) -> Value:
-    def make() -> str:
-        return self.cls.__name__ + repr(OrderedDict(_pairs(t, self))).removeprefix("OrderedDict")
-
-    return _container(t, self, "...", make)
-
-
-@handles(defaultdict.__repr__)
-def _default_repr(t: Tracer, self: DictValue, /) -> Value:
-    def make() -> str:
-        factory = to_repr(t, self.default or Const(None))
-        return f"{self.cls.__name__}({factory}, {dict(_pairs(t, self))!r})"
-
-    return _container(t, self, "...", make)
-
-
-@handles(*methods("__repr__", set, frozenset))
-def _set_repr(t: Tracer, self: SetValue, /) -> Value:
-    def make() -> str:
-        items = ", ".join(to_repr(t, item) for item in ordered(t, self))
-        if self.cls is set and items:
-            return "{" + items + "}"
-        return f"{self.cls.__name__}({{{items}}})" if items else f"{self.cls.__name__}()"
-
-    return _container(t, self, f"{self.cls.__name__}(...)", make)
+for _method, (_again, _make) in _TEXTS.items():
+    _register_text(_method, _again, _make)
 
 
 @handles(type.__repr__)
@@ -171,13 +163,7 @@ def _register_recursion_guard(wrapper: Any) -> None:
         index = function.code.co_freevars.index("user_function")
         inner = t.cell_content(t.closure(function)[index])
         assert inner is not None
-        if any(value is args[0] for value in _busy):
-            return Const("...")
-        _busy.append(args[0])
-        try:
-            return t.call(inner, args)
-        finally:
-            _busy.pop()
+        return _unless_busy(args[0], "...", lambda: t.call(inner, args))
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ from dynacap.guards.source import Source
 from dynacap.values.base import Const, Known, NotConstant, Value
 from dynacap.values.build import CONST_TYPES, build_known, builds, builds_subclasses
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model.calls import fix_symbols, fold
+from dynacap.values.data_model.calls import fold, fold_or_break, folds
 from dynacap.values.data_model.items import unpack
 from dynacap.values.data_model.operators import binary_op
 from dynacap.values.natives import native, pure
@@ -58,31 +58,7 @@ def make_size(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return t.raise_real(error)
 
 
-def _fold_or_break(t: Tracer, real: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    found = fold(t, real, args, kwargs)
-    if found is None and fix_symbols(args):
-        found = fold(t, real, args, kwargs)
-    if found is None:
-        t.graph_break("unsupported-call", f"{real.__name__} of what is no constant")
-    return found
-
-
-@native(torch.device)
-def make_device(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """``torch.device("cuda", 0)``."""
-    return _fold_or_break(t, torch.device, args, kwargs)
-
-
-@native(torch.finfo)
-def make_finfo(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """``torch.finfo(dtype)``."""
-    return _fold_or_break(t, torch.finfo, args, kwargs)
-
-
-@native(torch.iinfo)
-def make_iinfo(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """``torch.iinfo(dtype)``."""
-    return _fold_or_break(t, torch.iinfo, args, kwargs)
+folds(torch.device, torch.finfo, torch.iinfo, torch.broadcast_shapes)
 
 
 @native(torch.Tensor)
@@ -103,7 +79,7 @@ def _size_method(raw: Any) -> None:
         # A size together with what is no constant: the plain tuple's method will do.
         plain = getattr(tuple, raw.__name__, None)
         if raw.__name__ not in _GIVE_SIZES or not isinstance(args[0], TupleValue):
-            return _fold_or_break(t, raw, args, kwargs)
+            return fold_or_break(t, raw, args, kwargs)
         found = t.call(Known(plain), [TupleValue(args[0].items), *args[1:]], kwargs)
         return _as_size(found)
 
@@ -157,14 +133,3 @@ def _const_methods() -> list[Any]:
 
 
 pure(_const_methods())
-
-
-def _computes(function: Any) -> None:
-    """A Python function that gives a constant for constants: not worth the inlining."""
-
-    @native(function)
-    def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return _fold_or_break(t, function, args, kwargs)
-
-
-_computes(torch.broadcast_shapes)
