@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dynacap.executor.frame import Frame
 from dynacap.executor.machine import Machine
-from dynacap.executor.registry import handles
+from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
 from dynacap.values.data_model import find_attribute, find_special, length, unpack
 from dynacap.values.data_model.items import is_iterable
-from dynacap.values.library.sets import update
+from dynacap.values.library.dicts import store
+from dynacap.values.library.lists import append
+from dynacap.values.library.sets import add, update
 from dynacap.values.library.templates import interpolation, template
 
 _SEQUENCE_FLAG, _MAPPING_FLAG = 1 << 5, 1 << 6
-
-
-@handles("BUILD_TUPLE")
-def build_tuple(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop n, push a tuple."""
-    f.stack.append(TupleValue(f.pop_many(i.arg)))
-
-
-@handles("BUILD_LIST")
-def build_list(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop n, push a list."""
-    f.stack.append(ListValue(f.pop_many(i.arg)))
 
 
 @handles("BUILD_SET")
@@ -53,12 +45,6 @@ def build_const_key_map(m: Machine, f: Frame, i: Instruction) -> None:
     f.stack.append(fresh_dict(m, zip(names, values, strict=True)))
 
 
-@handles("BUILD_STRING")
-def build_string(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop n strings, push them joined."""
-    f.stack.append(Const("".join([part.constant() for part in f.pop_many(i.arg)])))
-
-
 @handles("FORMAT_VALUE")
 def format_value(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop a format spec if there is one, and a value; push its text."""
@@ -70,12 +56,6 @@ def format_value(m: Machine, f: Frame, i: Instruction) -> None:
         f.stack.append(value)
     else:
         f.stack.append(m.call(Known(format), [value, spec]))
-
-
-@handles("CONVERT_VALUE")
-def convert_value(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the top by its str, repr or ascii."""
-    f.push(m.call(Known(i.arg), [f.pop()]))
 
 
 @handles("BUILD_INTERPOLATION")
@@ -100,41 +80,15 @@ def _peek(f: Frame, depth: int) -> Value:
     return value
 
 
-@handles("LIST_APPEND")
-def list_append(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop an element into the list n deep."""
-    item = f.pop()
-    made = _peek(f, i.arg)
-    assert isinstance(made, ListValue)
-    made.items.append(item)
-    m.touch(made)
+def _into(name: str, count: int, apply: Callable[..., object]) -> None:
+    def handler(m: Machine, f: Frame, i: Instruction) -> None:
+        operands = f.pop_many(count)
+        apply(m, _peek(f, i.arg), *operands)
+
+    handles(name)(handler)
 
 
-@handles("SET_ADD")
-def set_add(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop an element into the set n deep."""
-    item = f.pop()
-    made = _peek(f, i.arg)
-    assert isinstance(made, SetValue)
-    made.add(m.key_of(item, set), item)
-    m.touch(made)
-
-
-@handles("MAP_ADD")
-def map_add(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop value and key into the dict n deep."""
-    value, key = f.pop(), f.pop()
-    made = _peek(f, i.arg)
-    assert isinstance(made, DictValue)
-    made.set(m, m.key_of(key), key, value)
-
-
-@handles("LIST_EXTEND")
-def list_extend(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop an iterable; its elements go to the list n deep."""
-    iterable = f.pop()
-    made = _peek(f, i.arg)
-    assert isinstance(made, ListValue)
+def _extend(m: Machine, made: ListValue, iterable: Value) -> None:
     if not is_iterable(m, iterable):
         kind = iterable.cls.__name__
         m.raise_error(TypeError, f"Value after * must be an iterable, not {kind}")
@@ -142,35 +96,34 @@ def list_extend(m: Machine, f: Frame, i: Instruction) -> None:
     m.touch(made)
 
 
-@handles("SET_UPDATE")
-def set_update(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop an iterable; its elements go to the set n deep."""
-    iterable = f.pop()
-    made = _peek(f, i.arg)
-    assert isinstance(made, SetValue)
-    update(m, made, iterable)
-
-
-@handles("DICT_UPDATE")
-def dict_update(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop a mapping; its items go to the dict n deep."""
-    mapping = f.pop()
-    made = _peek(f, i.arg)
-    assert isinstance(made, DictValue)
-    for key, value in m.mapping_items(mapping, "dict"):
-        made.set(m, m.key_of(key), key, value)
-
-
-@handles("DICT_MERGE")
-def dict_merge(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop a mapping of keyword arguments; a key that is there already is an error."""
-    mapping = f.pop()
-    made = _peek(f, i.arg)
-    assert isinstance(made, DictValue)
+def _merge(m: Machine, made: DictValue, mapping: Value) -> None:
     for key, value in m.mapping_items(mapping, "call"):
         if made.get(m, m.key_of(key)) is not None:
             m.graph_break("call-error", f"keyword argument {key.describe()} is given twice")
-        made.set(m, m.key_of(key), key, value)
+        store(m, made, key, value)
+
+
+def _update(m: Machine, made: DictValue, mapping: Value) -> None:
+    for key, value in m.mapping_items(mapping, "dict"):
+        store(m, made, key, value)
+
+
+# What is popped goes into the container that lies as deep as the operand says.
+_into("LIST_APPEND", 1, append)
+_into("LIST_EXTEND", 1, _extend)
+_into("SET_ADD", 1, add)
+_into("SET_UPDATE", 1, update)
+_into("MAP_ADD", 2, store)
+_into("DICT_UPDATE", 1, _update)
+_into("DICT_MERGE", 1, _merge)
+
+operation("BUILD_TUPLE", None, lambda m, count, *items: TupleValue([*items]))
+operation("BUILD_LIST", None, lambda m, count, *items: ListValue([*items]))
+operation("BUILD_STRING", None, lambda m, count, *parts: _joined(parts))
+
+
+def _joined(parts: tuple[Value, ...]) -> Value:
+    return Const("".join([part.constant() for part in parts]))
 
 
 @handles("LIST_TO_TUPLE")

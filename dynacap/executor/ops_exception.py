@@ -5,9 +5,9 @@ from __future__ import annotations
 from dynacap.executor.exceptions import push_handled
 from dynacap.executor.frame import Frame, PreviousException
 from dynacap.executor.machine import Machine
-from dynacap.executor.registry import handles
+from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
+from dynacap.values.base import MISSING, Const, Known, UserRaise, Value, is_none
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import find_special
 from dynacap.values.data_model.attributes import bind
@@ -27,7 +27,7 @@ def raise_varargs(m: Machine, f: Frame, i: Instruction) -> None:
     cause = f.pop() if i.arg == 2 else None
     exc = _exception(m, f.pop())
     if cause is not None:
-        if not _is_none(cause):
+        if not is_none(cause):
             cause = _exception(m, cause, "exception causes")
         if exc.real is not None:
             m.graph_break("exception-write", "an exception from outside gets a cause")
@@ -43,10 +43,6 @@ def _exception(m: Machine, value: Value, what: str = "exceptions") -> ExceptionV
     if not isinstance(value, ExceptionValue):
         m.raise_error(TypeError, f"{what} must derive from BaseException")
     return value
-
-
-def _is_none(value: Value) -> bool:
-    return type(value) is Const and value.value is None
 
 
 @handles("RERAISE")
@@ -98,12 +94,6 @@ def _matches(m: Machine, exc: Value, wanted: Value) -> bool:
     return cls in exc.cls.__mro__
 
 
-@handles("LOAD_SPECIAL")
-def load_special(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the top by the method that its class has for it."""
-    f.push(_bound(m, f.pop(), i.arg))
-
-
 @handles("BEFORE_WITH")
 def before_with(m: Machine, f: Frame, i: Instruction) -> None:
     """Replace a context manager by its bound ``__exit__`` and the result of ``__enter__``."""
@@ -134,3 +124,6 @@ def with_except_start(m: Machine, f: Frame, i: Instruction) -> None:
     exit_ = f.stack[-i.arg]
     assert isinstance(exc, Value) and isinstance(exit_, Value)
     f.push(m.call(exit_, [m.class_value(exc.cls), exc, traceback_of(m, exc)]))
+
+
+operation("LOAD_SPECIAL", 1, lambda m, name, manager: _bound(m, manager, name))

@@ -8,7 +8,7 @@ from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Const, Sentinel, UserRaise, Value
-from dynacap.values.data_model import call_special, get_attribute, iterate
+from dynacap.values.data_model import call_special, get_attribute
 from dynacap.values.data_model.items import stop_value
 from dynacap.values.function import GeneratorValue
 
@@ -27,12 +27,6 @@ def yield_value(m: Machine, f: Frame, i: Instruction) -> Sentinel:
     if f.generator is None:
         m.graph_break("generator-frame", "a generator runs as plain Python")
     return YIELD
-
-
-@handles("GET_YIELD_FROM_ITER")
-def get_yield_from_iter(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the top by its iterator."""
-    f.push(iterate(m, f.pop()))
 
 
 @handles("SEND")

@@ -8,8 +8,8 @@ from dynacap.executor.frame import RETURN, Frame
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import OpHandler, handles
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import Const, Sentinel, Value
-from dynacap.values.data_model import advance, iterate, truth
+from dynacap.values.base import Sentinel, Value, is_none
+from dynacap.values.data_model import advance, truth
 
 
 def _jump(f: Frame, i: Instruction) -> None:
@@ -23,8 +23,8 @@ def jump(m: Machine, f: Frame, i: Instruction) -> None:
     _jump(f, i)
 
 
-def _is_none(m: Machine, value: Value) -> bool:
-    return type(value) is Const and value.value is None
+def _none(m: Machine, value: Value) -> bool:
+    return is_none(value)
 
 
 def _jumps(test: Callable[[Machine, Value], bool], when: bool, pops: bool) -> OpHandler:
@@ -42,16 +42,10 @@ def _jumps(test: Callable[[Machine, Value], bool], when: bool, pops: bool) -> Op
 
 handles("POP_JUMP_IF_TRUE")(_jumps(truth, True, True))
 handles("POP_JUMP_IF_FALSE")(_jumps(truth, False, True))
-handles("POP_JUMP_IF_NONE")(_jumps(_is_none, True, True))
-handles("POP_JUMP_IF_NOT_NONE")(_jumps(_is_none, False, True))
+handles("POP_JUMP_IF_NONE")(_jumps(_none, True, True))
+handles("POP_JUMP_IF_NOT_NONE")(_jumps(_none, False, True))
 handles("JUMP_IF_TRUE_OR_POP")(_jumps(truth, True, False))
 handles("JUMP_IF_FALSE_OR_POP")(_jumps(truth, False, False))
-
-
-@handles("GET_ITER")
-def get_iter(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the top by its iterator."""
-    f.stack.append(iterate(m, f.pop()))
 
 
 @handles("FOR_ITER")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dynacap.executor.frame import Frame
-from dynacap.executor.machine import Machine
-from dynacap.executor.registry import OpHandler, handles
-from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import Const
+from collections.abc import Callable
+
+from dynacap.executor.registry import operation
+from dynacap.values.base import NONE, Const, Known, Value
 from dynacap.values.container import SliceValue
 from dynacap.values.data_model import (
     binary_op,
@@ -17,118 +16,41 @@ from dynacap.values.data_model import (
     get_attribute,
     get_item,
     is_same,
+    iterate,
     set_attribute,
     set_item,
     truth,
     unary_op,
 )
 
-
-def _unary(symbol: str) -> OpHandler:
-    def handler(m: Machine, f: Frame, i: Instruction) -> None:
-        """Replace the top by the operator's result."""
-        f.stack.append(unary_op(m, symbol, f.pop()))
-
-    return handler
-
-
-handles("UNARY_NEGATIVE")(_unary("-"))
-handles("UNARY_POSITIVE")(_unary("+"))
-handles("UNARY_INVERT")(_unary("~"))
-
-
-@handles("UNARY_NOT")
-def unary_not(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the top by its negated truth."""
-    f.stack.append(Const(not truth(m, f.pop())))
-
-
-@handles("BINARY_OP")
-def binary(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop two, push the result."""
-    right, left = f.pop(), f.pop()
-    f.stack.append(binary_op(m, i.arg, left, right))
+# name -> how many it pops, and what becomes of the machine, the operand, and what was popped
+_OPERATIONS: dict[str, tuple[int | None, Callable[..., Value | None]]] = {
+    "UNARY_NEGATIVE": (1, lambda m, _, value: unary_op(m, "-", value)),
+    "UNARY_POSITIVE": (1, lambda m, _, value: unary_op(m, "+", value)),
+    "UNARY_INVERT": (1, lambda m, _, value: unary_op(m, "~", value)),
+    "UNARY_NOT": (1, lambda m, _, value: Const(not truth(m, value))),
+    "BINARY_OP": (2, binary_op),
+    "COMPARE_OP": (2, compare),
+    "IS_OP": (2, lambda m, negated, left, right: Const(is_same(m, left, right) is not negated)),
+    "CONTAINS_OP": (2, lambda m, negated, item, obj: Const(contains(m, obj, item) is not negated)),
+    "BINARY_SUBSCR": (2, lambda m, _, obj, key: get_item(m, obj, key)),
+    "STORE_SUBSCR": (3, lambda m, _, value, obj, key: set_item(m, obj, key, value)),
+    "DELETE_SUBSCR": (2, lambda m, _, obj, key: delete_item(m, obj, key)),
+    "BUILD_SLICE": (None, lambda m, _, *bounds: _slice(*bounds)),
+    "BINARY_SLICE": (3, lambda m, _, obj, *bounds: get_item(m, obj, _slice(*bounds))),
+    "STORE_SLICE": (4, lambda m, _, value, obj, *bounds: set_item(m, obj, _slice(*bounds), value)),
+    "LOAD_ATTR": (1, lambda m, name, obj: get_attribute(m, obj, name)),
+    "STORE_ATTR": (2, lambda m, name, value, obj: set_attribute(m, obj, name, value)),
+    "DELETE_ATTR": (1, lambda m, name, obj: delete_attribute(m, obj, name)),
+    "GET_ITER": (1, lambda m, _, obj: iterate(m, obj)),
+    "GET_YIELD_FROM_ITER": (1, lambda m, _, obj: iterate(m, obj)),
+    "CONVERT_VALUE": (1, lambda m, conversion, value: m.call(Known(conversion), [value])),
+}
 
 
-@handles("COMPARE_OP")
-def compare_op(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop two, push the result of the comparison."""
-    right, left = f.pop(), f.pop()
-    f.stack.append(compare(m, i.arg, left, right))
+def _slice(start: Value, stop: Value, step: Value = NONE) -> SliceValue:
+    return SliceValue((start, stop, step))
 
 
-@handles("IS_OP")
-def is_op(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop two, push whether they are the same object."""
-    right, left = f.pop(), f.pop()
-    f.stack.append(Const(is_same(m, left, right) is not i.arg))
-
-
-@handles("CONTAINS_OP")
-def contains_op(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop container and item, push whether it is in."""
-    container, item = f.pop(), f.pop()
-    f.stack.append(Const(contains(m, container, item) is not i.arg))
-
-
-@handles("BINARY_SUBSCR")
-def binary_subscr(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop key and object, push the item."""
-    key, obj = f.pop(), f.pop()
-    f.stack.append(get_item(m, obj, key))
-
-
-@handles("STORE_SUBSCR")
-def store_subscr(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop key, object and value; store the item."""
-    key, obj, value = f.pop(), f.pop(), f.pop()
-    set_item(m, obj, key, value)
-
-
-@handles("BINARY_SLICE")
-def binary_slice(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop stop, start and object; push the slice of it."""
-    obj, start, stop = f.pop_many(3)
-    f.push(get_item(m, obj, SliceValue((start, stop, Const(None)))))
-
-
-@handles("STORE_SLICE")
-def store_slice(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop stop, start, object and value; store the slice of it."""
-    value, obj, start, stop = f.pop_many(4)
-    set_item(m, obj, SliceValue((start, stop, Const(None))), value)
-
-
-@handles("DELETE_SUBSCR")
-def delete_subscr(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop key and object; delete the item."""
-    key, obj = f.pop(), f.pop()
-    delete_item(m, obj, key)
-
-
-@handles("BUILD_SLICE")
-def build_slice(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop two or three bounds, push a slice."""
-    parts = f.pop_many(i.arg)
-    start, stop = parts[0], parts[1]
-    step = parts[2] if i.arg == 3 else Const(None)
-    f.stack.append(SliceValue((start, stop, step)))
-
-
-@handles("LOAD_ATTR")
-def load_attr(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the top by its attribute."""
-    f.stack.append(get_attribute(m, f.pop(), i.arg))
-
-
-@handles("STORE_ATTR")
-def store_attr(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop object and value; set the attribute."""
-    obj, value = f.pop(), f.pop()
-    set_attribute(m, obj, i.arg, value)
-
-
-@handles("DELETE_ATTR")
-def delete_attr(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop an object; delete the attribute."""
-    delete_attribute(m, f.pop(), i.arg)
+for _name, (_count, _apply) in _OPERATIONS.items():
+    operation(_name, _count, _apply)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import Sentinel
+from dynacap.values.base import Sentinel, Value
 
 if TYPE_CHECKING:
     from dynacap.executor.frame import Frame
@@ -28,3 +28,17 @@ def handles(*names: str) -> Callable[[OpHandler], OpHandler]:
         return handler
 
     return register
+
+
+def operation(name: str, count: int | None, apply: Callable[..., Value | None]) -> None:
+    """Register an instruction that pops ``count`` values (None: as many as its operand says) and
+    pushes what ``apply`` makes of its operand and of them, the deepest first, if anything.
+    """
+
+    def handler(m: Machine, f: Frame, i: Instruction) -> None:
+        operand: Any = i.arg
+        made = apply(m, operand, *f.pop_many(operand if count is None else count))
+        if made is not None:
+            f.stack.append(made)
+
+    handles(name)(handler)

@@ -196,6 +196,14 @@ def is_const(value: Value) -> bool:
     return True
 
 
+def is_none(value: Value) -> bool:
+    """Whether the value is None."""
+    return type(value) is Const and value.value is None
+
+
+NONE: Final = Const(None)
+
+
 def _short_repr(obj: object) -> str:
     try:
         text = repr(obj)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dynacap.values.base import Const, Known, Value
+from dynacap.values.base import Const, Known, Value, is_none
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
 from dynacap.values.iterator import IteratorValue, advanced
@@ -222,7 +222,7 @@ class AccumulateIterator(IteratorValue):
         super().__init__()
         self.origin = origin
         self.function = function
-        self.initial: Value | None = None if _none(initial) else initial
+        self.initial: Value | None = None if is_none(initial) else initial
         self.total: Value | None = None
 
     def step(self, t: Tracer) -> Value | None:
@@ -236,7 +236,7 @@ class AccumulateIterator(IteratorValue):
         return self.total
 
     def _add(self, t: Tracer, total: Value, found: Value) -> Value:
-        if _none(self.function):
+        if is_none(self.function):
             return binary_op(t, "+", total, found)
         return t.call(self.function, [total, found])
 
@@ -251,10 +251,6 @@ def accumulate_from(origin: Any, function: Any, initial: Any, given: bool) -> It
     """An accumulation with a total so far, which may have been given already."""
     made = itertools.accumulate(origin, function, initial=initial)
     return advanced(made, 1) if given else made
-
-
-def _none(value: Value) -> bool:
-    return type(value) is Const and value.value is None
 
 
 class WhileIterator(IteratorValue):
@@ -447,7 +443,7 @@ class GroupIterator(IteratorValue):
         if found is None:
             return False
         self.current = found
-        self.current_key = found if _none(self.rule) else t.call(self.rule, [found])
+        self.current_key = found if is_none(self.rule) else t.call(self.rule, [found])
         return True
 
 

@@ -107,7 +107,7 @@ def _store(t: Tracer, self: DictValue, key: Value, value: Value) -> None:
     if issubclass(self.cls, OrderedDict):
         set_item(t, self, key, value)
     else:
-        self.set(t, t.key_of(key), key, value)
+        store(t, self, key, value)
 
 
 @handles(*methods("__getitem__", *_ALL))
@@ -135,7 +135,8 @@ def _default_factory(t: Tracer, self: DictValue, /) -> Value:
 
 
 @handles(*methods("__setitem__", *_ALL))
-def _setitem(t: Tracer, self: DictValue, key: Value, value: Value, /) -> None:
+def store(t: Tracer, self: DictValue, key: Value, value: Value, /) -> None:
+    """``dict[key] = value``, whatever a subclass makes of it."""
     self.set(t, t.key_of(key), key, value)
 
 

@@ -10,9 +10,18 @@ from __future__ import annotations
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
-from dynacap.values.base import MISSING, Const, Known, NotConstant, Value, constant_or
+from dynacap.values.base import (
+    MISSING,
+    NONE as NONE,
+    Const,
+    Known,
+    NotConstant,
+    Value,
+    constant_or,
+    is_none as is_none,
+)
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
 from dynacap.values.data_model.calls import call_special, compute
 from dynacap.values.library.misuse import (
@@ -27,7 +36,6 @@ from dynacap.values.tracer import Tracer
 
 Operation = Callable[..., "Value | None"]
 
-NONE: Final = Const(None)
 _C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 # the built-in type that declares a method -> the storage that a handler for it works on
 _STORAGE: dict[type, type[Value]] = {
@@ -142,7 +150,7 @@ def slice_of(t: Tracer, key: Value) -> slice | None:
     if key.cls is not slice:
         return None
     parts = key.parts if isinstance(key, SliceValue) else _slice_parts(key)
-    bounds = [None if _is_none(part) else index_of(t, part) for part in parts]
+    bounds = [None if is_none(part) else index_of(t, part) for part in parts]
     if bounds[2] == 0:
         t.raise_error(ValueError, "slice step cannot be zero")
     return slice(*bounds)
@@ -151,15 +159,6 @@ def slice_of(t: Tracer, key: Value) -> slice | None:
 def _slice_parts(key: Value) -> list[Value]:
     real = key.constant()
     return [Const(real.start), Const(real.stop), Const(real.step)]
-
-
-def _is_none(value: Value) -> bool:
-    return type(value) is Const and value.value is None
-
-
-def is_none(value: Value) -> bool:
-    """Whether the value is None."""
-    return _is_none(value)
 
 
 def folded(

@@ -30,7 +30,8 @@ def _init(t: Tracer, self: ListValue, iterable: Value | None = None, /) -> None:
 
 
 @handles(list.append)
-def _append(t: Tracer, self: ListValue, item: Value, /) -> None:
+def append(t: Tracer, self: ListValue, item: Value, /) -> None:
+    """``list.append``."""
     self.extend([item])
     t.touch(self)
 

@@ -131,7 +131,8 @@ def _iter(t: Tracer, self: SetValue, /) -> Value:
 
 
 @handles(set.add)
-def _add(t: Tracer, self: SetValue, item: Value, /) -> None:
+def add(t: Tracer, self: SetValue, item: Value, /) -> None:
+    """``set.add``."""
     self.add(t.key_of(item, set), item)
     t.touch(self)
 

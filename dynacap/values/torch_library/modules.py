@@ -8,7 +8,7 @@ import torch
 import torch.nn.modules.module as module_file
 
 from dynacap.guards.source import DictItem, InstanceDict, SysModule
-from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.base import MISSING, NONE, Value, is_none
 from dynacap.values.container import DictValue
 from dynacap.values.data_model.attributes import get_attribute, instance_dict
 from dynacap.values.natives import native
@@ -61,15 +61,11 @@ def resolve_module_call(t: Tracer, module: Value) -> Value | None:
     if attrs is None or _has_hooks(t, attrs):
         return None
     for name in ("_compiled_call_impl", "_call_impl"):
-        if not _is_none(attrs.get(t, name)):
+        if not is_none(attrs.get(t, name) or NONE):
             return None
     if t.lookup(cls, "_compiled_call_impl") is not None or _has_global_hooks(t):
         return None
     return get_attribute(t, module, "forward")
-
-
-def _is_none(value: Value | None) -> bool:
-    return value is None or (isinstance(value, Const) and value.value is None)
 
 
 def _has_hooks(t: Tracer, attrs: DictValue) -> bool:
