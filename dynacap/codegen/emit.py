@@ -406,7 +406,7 @@ def _bound_method(e: Emitter, value: BoundMethod) -> str:
 
 
 def _property(e: Emitter, value: PropertyValue) -> str:
-    return e.let("descriptor", f"{e.constant(value.type_)}({e.exprs(value.parts)})")
+    return e.let("descriptor", f"{e.constant(value.cls)}({e.exprs(value.parts)})")
 
 
 def _super(e: Emitter, value: SuperValue) -> str:

@@ -53,7 +53,7 @@ def start_function(m: Machine, code: types.CodeType, flat: tuple[Any, ...]) -> N
     for index, real in enumerate(flat[1:]):
         is_star = index and type(real) is tuple and index == code.co_argcount
         items = names_of(flat[1]) if names_of is not None and is_star else ()
-        locals_[index] = Lazy(real, Local(index + 1, code.co_varnames[index], items))
+        locals_[index] = Lazy(real, source=Local(index + 1, code.co_varnames[index], items))
     _push(m, value, locals_)
 
 
@@ -88,7 +88,7 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waitin
         at += 1
     for local in point.bound:
         m.finalizers.came_in(flat[at])
-        frame.locals[local] = Lazy(flat[at], Local(at, code.co_varnames[local]))
+        frame.locals[local] = Lazy(flat[at], source=Local(at, code.co_varnames[local]))
         at += 1
     for position in range(point.depth - waiting):
         if position in point.nulls:

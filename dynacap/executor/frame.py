@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Final
 
 from dynacap.opcodes.code import Code, decode
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import Sentinel, Value
+from dynacap.values.base import Sentinel, Value, fields
 from dynacap.values.container import DictValue
 from dynacap.values.function import FunctionValue, GeneratorValue
 
 StackItem = Value | Sentinel
 
 
+@fields
 class PreviousException(Value):
     """The exception that was being handled before; PUSH_EXC_INFO leaves it on the stack.
 
@@ -20,57 +22,37 @@ class PreviousException(Value):
     generator's own but that of who had resumed it.
     """
 
-    __slots__ = ("current", "exc", "was_outer")
-
-    def __init__(self, exc: Value | None, current: Value) -> None:
-        self.source = None
-        self.exc = exc
-        self.current = current
-        self.was_outer = False
+    exc: Value | None
+    current: Value
+    was_outer: bool = False
 
     @property
     def cls(self) -> type:
         return type(None) if self.exc is None else self.exc.cls
 
 
+@fields
 class Frame:
     """One activation of a code object.  ``pc`` is the next instruction, ``index`` the current."""
 
-    __slots__ = (
-        "builtins",
-        "cells",
-        "code",
-        "function",
-        "generator",
-        "globals",
-        "index",
-        "instructions",
-        "locals",
-        "pc",
-        "stack",
-    )
+    function: FunctionValue
+    globals: DictValue
+    builtins: DictValue
+    locals: list[Value | None]
+    code: Code = field(init=False)
+    instructions: list[Instruction] = field(init=False)
+    # Cells; while an inlined comprehension uses the place of one, the value that it has there.
+    cells: list[Value | None] = field(init=False)
+    stack: list[StackItem] = field(default_factory=list)
+    pc: int = 0
+    index: int = 0
+    generator: GeneratorValue | None = None
 
-    def __init__(
-        self,
-        function: FunctionValue,
-        globals_: DictValue,
-        builtins: DictValue,
-        locals_: list[Value | None],
-    ) -> None:
-        code: Code = decode(function.code)
-        self.function = function
-        self.globals = globals_
-        self.builtins = builtins
-        self.code = code
-        self.instructions: list[Instruction] = code.instructions
-        self.locals = locals_
-        count = len(function.code.co_cellvars) + len(function.code.co_freevars)
-        # Cells; while an inlined comprehension uses the place of one, the value that it has there.
-        self.cells: list[Value | None] = [None] * count
-        self.stack: list[StackItem] = []
-        self.pc = 0
-        self.index = 0
-        self.generator: GeneratorValue | None = None
+    def __post_init__(self) -> None:
+        code = self.function.code
+        self.code = decode(code)
+        self.instructions = self.code.instructions
+        self.cells = [None] * (len(code.co_cellvars) + len(code.co_freevars))
 
     def push(self, value: StackItem) -> None:
         """Push on the value stack."""

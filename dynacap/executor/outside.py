@@ -106,7 +106,7 @@ class Outside(State):
             if type(real) in _READ_LATE:
                 return self._number(real, source) or UnreadConst(real, source, self.guard)
             self.guard("IdIs" if type(real) is types.CodeType else "ConstEq", source, real)
-            return Const(real, source)
+            return Const(real, source=source)
         found = self.mirrors.get(id(real))
         if found is not None:
             if source is not None and found.source is not source:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -13,9 +14,8 @@ from dynacap.backends.numpy_layer import fit, memory
 from dynacap.backends.numpy_layer.memory import SCALARS, TORCH_DTYPES, Twin
 from dynacap.backends.numpy_layer.nodes import Finish, finished, node as node_of
 from dynacap.backends.numpy_layer.table import IN_PLACE, OPERATORS
-from dynacap.fxlite.node import Node
 from dynacap.guards.relations import Predicate
-from dynacap.values.base import Const, Known, Lazy, UnreadConst, Value
+from dynacap.values.base import Const, Known, Lazy, UnreadConst, Value, fields
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.data_model.calls import made
 from dynacap.values.symbol import SymbolValue
@@ -31,6 +31,7 @@ _QUIET = Predicate((), fit.warns_at_most, "np.geterr() has errors ignored or war
 _TYPES: tuple[Any, ...] = (int, float, bool, complex, *SCALARS)
 
 
+@fields
 class ArrayValue(TensorValue):
     """One array, or one scalar that came out of an array.
 
@@ -38,11 +39,7 @@ class ArrayValue(TensorValue):
     own stand-in (:func:`twin_of`).
     """
 
-    __slots__ = ("twin",)
-
-    def __init__(self, node: Node, fake: torch.Tensor, twin: Twin, real: Any, source: Any) -> None:
-        super().__init__(node, fake, type(twin), real, source)
-        self.twin = twin
+    twin: Twin = field(kw_only=True)
 
 
 class MemoryValue(TensorValue):

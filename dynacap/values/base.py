@@ -8,7 +8,8 @@ data model (:mod:`dynacap.values.data_model`) is written once, over the real Pyt
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
 
 from dynacap.guards.source import Source
 
@@ -37,28 +38,38 @@ class Sentinel:
         return f"<{self.name}>"
 
 
+T = TypeVar("T")
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def fields(cls: type[T]) -> type[T]:
+    """A class of values, whose fields are what it is made of.  (No ``super()`` without arguments in
+    its methods: it is not the class that the statement makes.)
+    """
+    return dataclass(eq=False, repr=False, slots=True)(cls)
+
+
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8
 NULL: Final = Sentinel("NULL")
 DELETED: Final = Sentinel("DELETED")
 MISSING: Final = Sentinel("MISSING")
 
 
+@fields
 class Value:
     """One Python object as the executor sees it.
 
     ``source`` says where it came from, or is None if capture made it or it is held by the entry.
     """
 
-    __slots__ = ("source",)
-    source: Source | None
+    source: Source | None = field(default=None, kw_only=True)
 
-    def __init__(self, source: Source | None = None) -> None:
-        self.source = source
+    if TYPE_CHECKING:  # a field of many classes, which would take this for its default
 
-    @property
-    def cls(self) -> type:
-        """The exact Python type of the object."""
-        raise NotImplementedError(type(self).__name__)
+        @property
+        def cls(self) -> type:
+            """The exact Python type of the object."""
+            raise NotImplementedError
 
     @property
     def title(self) -> str:
@@ -87,14 +98,11 @@ class Value:
         return f"<{type(self).__name__} {self.describe()}>"
 
 
+@fields
 class Const(Value):
     """An immutable object known by value: a number, text, None, a dtype, a range."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any, source: Source | None = None) -> None:
-        self.source = source
-        self.value = value
+    value: Any
 
     @property
     def cls(self) -> type:
@@ -137,18 +145,15 @@ class UnreadConst(Const):
         return self._held
 
 
+@fields
 class Known(Value):
     """An object known by identity: a class, a module, a function written in C, an enum member.
 
     Its attributes are read from the real object, under guards if it came from outside.
     """
 
-    __slots__ = ("attrs", "value")
-
-    def __init__(self, value: Any, source: Source | None = None) -> None:
-        self.source = source
-        self.value = value
-        self.attrs: Value | None = None  # the mirror of its ``__dict__``, once touched
+    value: Any
+    attrs: Value | None = None  # the mirror of its ``__dict__``, once touched
 
     @property
     def cls(self) -> type:
@@ -165,14 +170,11 @@ class Known(Value):
         return str(name) if name else _short_repr(self.value)
 
 
+@fields
 class Lazy(Value):
     """An object from outside that nothing has looked at yet; it costs no guard until then."""
 
-    __slots__ = ("real",)
-
-    def __init__(self, real: Any, source: Source | None) -> None:
-        self.source = source
-        self.real = real
+    real: Any
 
     @property
     def cls(self) -> type:

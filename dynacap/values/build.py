@@ -102,7 +102,7 @@ def build_known(t: Tracer, real: Any, source: Source | None) -> Value:
         if isinstance(real, types.BuiltinFunctionType) and _is_bound(real):
             return _build_builtin_method(t, real, source)
         t.guard("IdIs", source, real)
-    return Known(real, source)
+    return Known(real, source=source)
 
 
 def _is_bound(real: types.BuiltinFunctionType) -> bool:
@@ -119,7 +119,7 @@ def _build_builtin_method(t: Tracer, real: Any, source: Source) -> Value:
     raw = t.lookup(type(real.__self__), real.__name__)
     obj = t.wrap(real.__self__, Attr(source, "__self__"))
     t.guard("ConstEq", Attr(source, "__name__"), real.__name__)
-    return BoundMethod(t.wrap(raw, None), obj, source)
+    return BoundMethod(t.wrap(raw, None), obj, source=source)
 
 
 builds_subclasses(type)(build_known)
@@ -146,7 +146,7 @@ def build_function(t: Tracer, real: Any, source: Source | None) -> Value:
     """A Python function; its code is guarded when it is called or looked at."""
     if source is not None:
         t.guard("TypeIs", source, types.FunctionType)
-    return FunctionValue(original_code(real), real, source)
+    return FunctionValue(original_code(real), real, source=source)
 
 
 @builds(types.MethodType)
@@ -155,7 +155,7 @@ def build_method(t: Tracer, real: Any, source: Source | None) -> Value:
     guard_type(t, real, source)
     func = t.wrap(real.__func__, Attr(source, "__func__") if source else None)
     obj = t.wrap(real.__self__, Attr(source, "__self__") if source else None)
-    return BoundMethod(func, obj, source)
+    return BoundMethod(func, obj, source=source)
 
 
 @builds(types.CellType)
@@ -169,10 +169,10 @@ def _items(t: Tracer, kind: type, real: Any, source: Source | None) -> list[Valu
     guard_type(t, real, source)
     held = list(storage(kind, real))
     if source is None:
-        return [Lazy(item, None) for item in held]
+        return [Lazy(item) for item in held]
     t.guard("Length", source, len(held))
     step = DequeItem if kind is collections.deque else SeqItem
-    return [Lazy(item, step(source, index)) for index, item in enumerate(held)]
+    return [Lazy(item, source=step(source, index)) for index, item in enumerate(held)]
 
 
 @builds_subclasses(tuple)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynacap.guards.source import Attr, Source
-from dynacap.values.base import Const, Known, Value
+from dynacap.values.base import Const, Known, Value, fields
 from dynacap.values.build import builds, builds_subclasses, guard_type
 from dynacap.values.container import DictValue, Stored, TupleValue
 from dynacap.values.recipe import Rebuildable, Recipe
@@ -59,27 +60,18 @@ def build_partial(t: Tracer, real: Any, source: Source | None) -> Value:
     return PartialValue(type(real), part("func"), args, keywords, real, source)
 
 
+@fields
 class GetterValue(Rebuildable):
     """``itemgetter``, ``attrgetter`` or ``methodcaller``: what they were made with."""
 
-    __slots__ = ("keywords", "parts", "type_")
-
-    def __init__(
-        self, type_: type, parts: list[Value], keywords: dict[str, Value] | None = None
-    ) -> None:
-        self.source = None
-        self.type_ = type_
-        self.parts = parts
-        self.keywords = keywords or {}
-
-    @property
-    def cls(self) -> type:
-        return self.type_
+    cls: type
+    parts: list[Value]
+    keywords: dict[str, Value] = field(default_factory=dict)
 
     def recipe(self, t: Tracer) -> Recipe:
         """What to call, and on what, for the same object."""
         names: list[Value] = [Const(tuple(self.keywords))]
-        return make_getter, [Known(self.type_), *names, *self.keywords.values(), *self.parts]
+        return make_getter, [Known(self.cls), *names, *self.keywords.values(), *self.parts]
 
 
 def make_getter(type_: Any, names: tuple[str, ...], *rest: Any) -> Any:
@@ -94,25 +86,16 @@ def build_getter(t: Tracer, real: Any, source: Source | None) -> Value:
     if source is not None:
         t.guard("IdIs", source, real)
     _, parts = real.__reduce__()[:2]
-    made = GetterValue(type(real), [t.wrap(part, None) for part in parts])
-    made.source = source
-    return made
+    return GetterValue(type(real), [t.wrap(part, None) for part in parts], source=source)
 
 
+@fields
 class ComparisonKey(Rebuildable):
     """``functools.cmp_to_key(function)``, or the key that it makes of ``obj``."""
 
-    __slots__ = ("compare", "obj")
-    type_ = type(functools.cmp_to_key(max))
-
-    def __init__(self, compare: Value, obj: Value | None = None) -> None:
-        self.source = None
-        self.compare = compare
-        self.obj = obj
-
-    @property
-    def cls(self) -> type:
-        return self.type_
+    cls: ClassVar[type] = type(functools.cmp_to_key(max))
+    compare: Value
+    obj: Value | None = None
 
     def recipe(self, t: Tracer) -> Recipe:
         """What to call, and on what, for the same object."""

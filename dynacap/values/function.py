@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import types
-from typing import Any
+from dataclasses import field
+from typing import Any, ClassVar
 
-from dynacap.guards.source import Source
-from dynacap.values.base import Known, NotConstant, Value
+from dynacap.values.base import Known, NotConstant, Value, fields
 from dynacap.values.container import DictValue
 from dynacap.values.object import CellValue
 
 
+@fields
 class FunctionValue(Value):
     """A Python function.
 
@@ -18,41 +19,24 @@ class FunctionValue(Value):
     ``code``, ``globals_of`` (the function whose globals it shares), defaults and cells are values.
     """
 
-    __slots__ = (
-        "annotations",
-        "attrs",
-        "cells",
-        "code",
-        "defaults",
-        "fields",
-        "globals_of",
-        "guarded",
-        "kwdefaults",
-        "name",
-        "qualname",
-        "real",
-    )
+    cls: ClassVar[type] = types.FunctionType
+    code: types.CodeType
+    real: Any = None
+    defaults: Value | None = None  # a TupleValue, only for those made inside
+    kwdefaults: DictValue | None = None
+    annotations: Value | None = None
+    cells: list[CellValue] | None = None
+    attrs: DictValue | None = None
+    fields: dict[str, Value] = field(default_factory=dict)  # name, doc and their kin, if set here
+    guarded: bool = False
+    globals_of: FunctionValue = field(init=False)
+    name: str = field(init=False)
+    qualname: str = field(init=False)
 
-    def __init__(
-        self, code: types.CodeType, real: Any = None, source: Source | None = None
-    ) -> None:
-        self.source = source
-        self.real: types.FunctionType | None = real
-        self.code = code
-        self.globals_of: FunctionValue = self
-        self.name = real.__name__ if real is not None else code.co_name
-        self.qualname = real.__qualname__ if real is not None else code.co_qualname
-        self.defaults: Value | None = None  # a TupleValue, only for those made inside
-        self.kwdefaults: DictValue | None = None
-        self.annotations: Value | None = None
-        self.cells: list[CellValue] | None = None
-        self.attrs: DictValue | None = None
-        self.fields: dict[str, Value] = {}  # name, doc and their kin, where set here
-        self.guarded = False
-
-    @property
-    def cls(self) -> type:
-        return types.FunctionType
+    def __post_init__(self) -> None:
+        self.globals_of = self
+        self.name = self.code.co_name if self.real is None else self.real.__name__
+        self.qualname = self.code.co_qualname if self.real is None else self.real.__qualname__
 
     def release(self) -> None:
         self.real = self.cells = self.attrs = None
@@ -67,15 +51,12 @@ class FunctionValue(Value):
         return self.qualname
 
 
+@fields
 class BoundMethod(Value):
     """A function or C method together with its first argument."""
 
-    __slots__ = ("func", "obj")
-
-    def __init__(self, func: Value, obj: Value, source: Source | None = None) -> None:
-        self.source = source
-        self.func = func
-        self.obj = obj
+    func: Value
+    obj: Value
 
     @property
     def cls(self) -> type:
@@ -91,6 +72,7 @@ class BoundMethod(Value):
         return f"{self.obj.describe()}.{self.func.describe()}"
 
 
+@fields
 class GeneratorValue(Value):
     """A generator made inside: an executor frame that has been put aside.
 
@@ -99,17 +81,10 @@ class GeneratorValue(Value):
     ``outer`` the one that whoever resumed it is.
     """
 
-    __slots__ = ("frame", "function", "handled", "level", "outer", "state")
-
-    def __init__(self, function: FunctionValue, frame: Any) -> None:
-        self.source = None
-        self.function = function
-        self.frame = frame
-        self.level = 0
-        self.handled: Value | None = None
-        self.outer: Value | None = None
-        self.state = "new"
-
-    @property
-    def cls(self) -> type:
-        return types.GeneratorType
+    cls: ClassVar[type] = types.GeneratorType
+    function: FunctionValue
+    frame: Any
+    level: int = 0
+    handled: Value | None = None
+    outer: Value | None = None
+    state: str = "new"

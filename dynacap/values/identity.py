@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynacap.values.base import Value
+from dynacap.values.base import Value, fields
 from dynacap.values.recipe import Rebuildable, Recipe
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 
+@fields
 class IdentityValue(Rebuildable):
     """``id(obj)``, or ``hash(obj)`` where that is made of the address: a number that stands for
     one object.
     """
 
-    __slots__ = ("function", "obj")
-
-    def __init__(self, function: Callable[[Any], int], obj: Value) -> None:
-        self.source = None
-        self.function = function
-        self.obj = obj
-
-    @property
-    def cls(self) -> type:
-        return int
+    cls: ClassVar[type] = int
+    function: Callable[[Any], int]
+    obj: Value
 
     def key(self) -> tuple[Any, Value]:
         """What stands for it as a dict key."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import types
-from typing import Any
+from dataclasses import field
+from typing import Any, ClassVar
 
 from dynacap.guards.source import Source
 from dynacap.opcodes import Positions
-from dynacap.values.base import DELETED, MISSING, Const, Known, Lazy, Sentinel, Value
+from dynacap.values.base import DELETED, MISSING, Const, Known, Lazy, Sentinel, Value, fields
 from dynacap.values.container import Stored
 
 
@@ -107,104 +108,66 @@ def payload_of(value: Value) -> Any:
     return plain(value.value) if isinstance(value, (Const, Known)) else MISSING
 
 
+@fields
 class CellValue(Value):
     """A closure cell."""
 
-    __slots__ = ("content", "dirty", "real")
-
-    def __init__(
-        self,
-        content: Value | Sentinel = DELETED,
-        real: Any = None,
-        source: Source | None = None,
-    ) -> None:
-        self.source = source
-        self.content = content
-        self.real = real
-        self.dirty = False
-
-    @property
-    def cls(self) -> type:
-        return CellType
+    cls: ClassVar[type] = types.CellType
+    content: Value | Sentinel = DELETED
+    real: Any = None
+    dirty: bool = False
 
     def release(self) -> None:
         self.real = None
         self.content = DELETED
 
 
+@fields
 class ClassChange(Value):
     """What was written to the attributes of a class, to be replayed on it."""
 
-    __slots__ = ("owner", "real", "written")
-
-    def __init__(self, owner: Value, real: type) -> None:
-        self.source = None
-        self.owner = owner
-        self.real = real
-        self.written: dict[str, Value] = {}
+    owner: Value
+    real: type
+    written: dict[str, Value] = field(default_factory=dict)
 
     @property
     def cls(self) -> type:
         return type(self.real)
 
 
+@fields
 class WrittenAttribute:
     """Stands for the raw attribute of a class that was written while capturing: plain data."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    value: Value
 
 
+@fields
 class SuperValue(Value):
     """``super(type, obj)``: attribute lookup that starts behind ``start`` in the MRO."""
 
-    __slots__ = ("obj", "obj_type", "start")
-
-    def __init__(self, start: Value, obj: Value, obj_type: type) -> None:
-        self.source = None
-        self.start = start
-        self.obj = obj
-        self.obj_type = obj_type
-
-    @property
-    def cls(self) -> type:
-        return super
+    cls: ClassVar[type] = super
+    start: Value
+    obj: Value
+    obj_type: type
 
 
+@fields
 class PropertyValue(Value):
     """A staticmethod, classmethod or property made inside a traced function."""
 
-    __slots__ = ("parts", "type_")
-
-    def __init__(self, type_: type, parts: list[Value]) -> None:
-        self.source = None
-        self.type_ = type_
-        self.parts = parts
-
-    @property
-    def cls(self) -> type:
-        return self.type_
+    cls: type
+    parts: list[Value]
 
 
 def _describe(value: Value) -> str:
     return type(value.real).__name__ if type(value) is Lazy else value.describe()
 
 
+@fields
 class TracebackValue(Value):
     """The traceback of an exception that was raised inside: handed on, never looked into."""
 
-    __slots__ = ("exc", "trail")
-
-    def __init__(self, exc: ExceptionValue) -> None:
-        self.source = None
-        self.exc = exc
-        self.trail = list(exc.trail)
-
-    @property
-    def cls(self) -> type:
-        return types.TracebackType
-
-
-CellType = type((lambda x: lambda: x)(0).__closure__[0])  # type: ignore[index]
+    cls: ClassVar[type] = types.TracebackType
+    exc: ExceptionValue
+    trail: list[tuple[str, Positions, str]]

@@ -136,9 +136,9 @@ def bind(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Val
 
 
 def _bind_made(t: Tracer, made: PropertyValue, obj: Value | None, cls: type) -> Value:
-    if made.type_ is staticmethod:
+    if made.cls is staticmethod:
         return made.parts[0]
-    if made.type_ is classmethod:
+    if made.cls is classmethod:
         return BoundMethod(made.parts[0], t.class_value(cls))
     return made if obj is None else call_value(t, made.parts[0], [obj])
 

@@ -89,7 +89,7 @@ def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[V
         if type(fn) is BoundMethod:
             method = fn
             fn, args = method.func, [method.obj, *args]
-        elif type(fn) is PropertyValue and fn.type_ is staticmethod:
+        elif type(fn) is PropertyValue and fn.cls is staticmethod:
             fn = fn.parts[0]
         elif isinstance(fn, (FunctionValue, Known)) and not _is_callable_object(t, fn):
             return fn, args

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from dynacap.values.base import Const, Value
+from dynacap.values.base import Const, Value, fields
 from dynacap.values.container import DictValue, SetValue, TupleValue
 from dynacap.values.iterator import DictIterator, dict_entry
 from dynacap.values.iterator_builtins import elements
@@ -17,15 +17,12 @@ from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tracer import Tracer
 
 
+@fields
 class DictView(Rebuildable):
     """``dict.keys()``, ``values()`` or ``items()``: what the dict holds at each moment."""
 
-    __slots__ = ("kind", "over")
-
-    def __init__(self, over: DictValue, kind: str) -> None:
-        self.source = None
-        self.over = over
-        self.kind = kind
+    over: DictValue
+    kind: str
 
     @property
     def cls(self) -> type:

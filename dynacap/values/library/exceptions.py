@@ -112,7 +112,7 @@ def traceback_of(t: Tracer, self: Value) -> Value:
     if not exc.trail:
         return _before(t, exc)
     if exc.traceback is None or exc.traceback.trail != exc.trail:
-        exc.traceback = TracebackValue(exc)
+        exc.traceback = TracebackValue(exc, list(exc.trail))
     return exc.traceback
 
 

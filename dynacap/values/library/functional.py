@@ -24,7 +24,7 @@ from dynacap.values.natives import native_code
 from dynacap.values.tracer import Tracer
 
 _PARTIAL = functools.partial.__dict__
-_KEY_TYPE: Any = ComparisonKey.type_
+_KEY_TYPE: Any = ComparisonKey.cls
 
 
 @handles(_PARTIAL["__new__"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import types
-from typing import Any
+from typing import Any, ClassVar
 
 from dynacap.guards.source import Source
-from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.base import MISSING, Const, Value, fields
 from dynacap.values.build import builds
 from dynacap.values.data_model import compare, contains, get_attribute, get_item, iterate, length
 from dynacap.values.library.handlers import handles
@@ -18,18 +18,12 @@ from dynacap.values.tracer import Tracer
 _PROXY: Any = types.MappingProxyType
 
 
+@fields
 class ProxyValue(Rebuildable):
     """A read-only view of a mapping."""
 
-    __slots__ = ("over",)
-
-    def __init__(self, over: Value) -> None:
-        self.source = None
-        self.over = over
-
-    @property
-    def cls(self) -> type:
-        return types.MappingProxyType
+    cls: ClassVar[type] = types.MappingProxyType
+    over: Value
 
     def recipe(self, t: Tracer) -> Recipe:
         return types.MappingProxyType, [self.over]

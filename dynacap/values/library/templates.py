@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dynacap.values.base import Const, Value, constant_or
+from dynacap.values.base import Const, Value, constant_or, fields
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.attributes import read_real_field
 from dynacap.values.iterator import TupleIterator
@@ -21,30 +21,23 @@ except ImportError:  # this Python has none, nor the instructions that make them
     _library = None
 
 
+@fields
 class TemplateValue(Rebuildable):
     """A template, or an interpolation in one: its fields, and what it is made of."""
 
-    __slots__ = ("fields", "kind", "parts")
-
-    def __init__(self, kind: type, parts: list[Value], **fields: Value) -> None:
-        self.source = None
-        self.kind = kind
-        self.parts = parts
-        self.fields = fields
-
-    @property
-    def cls(self) -> type:
-        return self.kind
+    cls: type
+    parts: list[Value]
+    fields: dict[str, Value]
 
     def recipe(self, t: Tracer) -> Recipe:
-        return self.kind, self.parts
+        return self.cls, self.parts
 
 
 def interpolation(value: Value, text: Value, conversion: Any, spec: Value) -> Value:
     """One ``{...}``."""
     letter = Const(_LETTERS[conversion])
     fields = dict(value=value, expression=text, conversion=letter, format_spec=spec)
-    return TemplateValue(_library.Interpolation, list(fields.values()), **fields)
+    return TemplateValue(_library.Interpolation, list(fields.values()), fields)
 
 
 def template(strings: TupleValue, between: TupleValue) -> Value:
@@ -52,8 +45,8 @@ def template(strings: TupleValue, between: TupleValue) -> Value:
     parts: list[Value] = [*strings.items, *between.items]
     parts[::2], parts[1::2] = strings.items, between.items
     values = TupleValue([each.fields["value"] for each in between.items])  # type: ignore[attr-defined]
-    fields = dict(strings=strings, interpolations=between, values=values)
-    return TemplateValue(_library.Template, parts, **fields)
+    fields: dict[str, Value] = dict(strings=strings, interpolations=between, values=values)
+    return TemplateValue(_library.Template, parts, fields)
 
 
 def _register_field(raw: Any) -> None:

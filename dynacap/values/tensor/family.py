@@ -187,7 +187,7 @@ class TensorFamily:
         if source is not None:
             t.guard("Tensor", source, *_facts(real, fake))
         node = self._placeholder(source.name() if source is not None else "", fake)
-        value = TensorValue(node, fake, type(real), real, source)
+        value = TensorValue(node, fake, type(real), real, source=source)
         self._by_fake[id(fake)] = value
         self.inputs.append(value)
         storage = storage_of(node)
@@ -204,7 +204,7 @@ class TensorFamily:
         tensor = as_tensor(real)
         fake = self.world.of(tensor)
         node = self._placeholder(source.name() if source is not None else "", fake)
-        self.inputs.append(MemoryValue(node, fake, torch.Tensor, tensor, source))
+        self.inputs.append(MemoryValue(node, fake, torch.Tensor, tensor, source=source))
         self._memory.add(storage_of(node) or 0)
         return self.array_of(node, fake, twin_of(real), real, source)
 
@@ -212,7 +212,9 @@ class TensorFamily:
         self, node: Node, fake: torch.Tensor, twin: Any, real: Any = None, source: Any = None
     ) -> ArrayValue:
         """The array or scalar that a node gave."""
-        value = self._by_fake[id(fake)] = ArrayValue(node, fake, twin, real, source)
+        value = self._by_fake[id(fake)] = ArrayValue(
+            node, fake, type(twin), real, twin=twin, source=source
+        )
         self._owners.setdefault(id(root(twin)), value)
         return value
 

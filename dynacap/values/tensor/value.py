@@ -7,21 +7,18 @@ from typing import Any
 import torch
 
 from dynacap.fxlite.node import Node
-from dynacap.guards.source import Source
-from dynacap.values.base import Value
+from dynacap.values.base import Value, fields
 from dynacap.values.container import DictValue
 
 
+@fields
 class NodeValue(Value):
     """What a node of the graph gives at run time; it leaves the graph as one of its outputs."""
 
-    __slots__ = ("node",)
-
-    def __init__(self, node: Node, source: Source | None = None) -> None:
-        self.source = source
-        self.node = node
+    node: Node
 
 
+@fields
 class TensorValue(NodeValue):
     """One Python tensor object.
 
@@ -30,26 +27,10 @@ class TensorValue(NodeValue):
     in-place operation ``node`` is that operation's node, so that what follows depends on it.
     """
 
-    __slots__ = ("attrs", "fake", "real", "type_")
-
-    def __init__(
-        self,
-        node: Node,
-        fake: torch.Tensor,
-        type_: type = torch.Tensor,
-        real: torch.Tensor | None = None,
-        source: Source | None = None,
-    ) -> None:
-        self.source = source
-        self.node = node
-        self.fake = fake
-        self.type_ = type_
-        self.real = real
-        self.attrs: DictValue | None = None  # the mirror of ``__dict__``, once touched
-
-    @property
-    def cls(self) -> type:
-        return self.type_
+    fake: Any
+    cls: type = torch.Tensor
+    real: Any = None
+    attrs: DictValue | None = None  # the mirror of ``__dict__``, once touched
 
     def release(self) -> None:
         self.real = self.attrs = None
@@ -57,18 +38,11 @@ class TensorValue(NodeValue):
     def describe(self) -> str:
         fake = self.fake
         dtype = str(fake.dtype).removeprefix("torch.")
-        return f"{self.type_.__name__}({dtype}{list(fake.shape)})"
+        return f"{self.cls.__name__}({dtype}{list(fake.shape)})"
 
 
+@fields
 class OpaqueValue(NodeValue):
     """An object that is no tensor, made by one node and used by others (a guard object of C++)."""
 
-    __slots__ = ("type_",)
-
-    def __init__(self, node: Node, type_: type[Any]) -> None:
-        super().__init__(node)
-        self.type_ = type_
-
-    @property
-    def cls(self) -> type:
-        return self.type_
+    cls: type
