@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
+from dataclasses import field
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynacap.values.base import Const, UserRaise, Value
+from dynacap.values.base import Const, UserRaise, Value, fields
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.recipe import Rebuildable, Recipe
 
@@ -19,23 +20,15 @@ if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 
+@fields
 class IteratorValue(Rebuildable):
     """An iterator with a position of its own; ``next`` gives None at the end.
 
     ``final``: once exhausted it stays so, whatever becomes of what it walks.
     """
 
-    __slots__ = ("done",)
-    type_: type = object
-    final = True
-
-    def __init__(self) -> None:
-        self.source = None
-        self.done = False
-
-    @property
-    def cls(self) -> type:
-        return self.type_
+    final: ClassVar[bool] = True
+    done: bool = field(default=False, kw_only=True)
 
     def next(self, t: Tracer) -> Value | None:
         """The next element, or None once there is none."""
@@ -78,6 +71,11 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
     return iterator
 
 
+def walked(over: Iterable[Any], steps: int) -> Iterator[Any]:
+    """The iterator of a set or deque after so many steps."""
+    return advanced(iter(over), steps)
+
+
 def exhausted(iterator: Iterator[Any]) -> Iterator[Any]:
     """An iterator at its end."""
     for _ in iterator:
@@ -108,21 +106,13 @@ def exhausted_sequence() -> Iterator[Any]:
     return exhausted(iter(_Empty()))
 
 
-def frozenset_iterator_at(over: frozenset[Any], steps: int) -> Iterator[Any]:
-    """A frozen set's iterator after so many steps."""
-    return advanced(iter(over), steps)
-
-
+@fields
 class ListIterator(IteratorValue):
-    """Walks a list as it is at each step, as CPython does; ``step`` -1 for ``reversed``."""
+    """Walks a list as it is at each step, as CPython does."""
 
-    __slots__ = ("index", "over")
-    type_: type = type(iter([]))
-
-    def __init__(self, over: ListValue) -> None:
-        super().__init__()
-        self.over = over
-        self.index = 0
+    cls: ClassVar[type] = type(iter([]))
+    over: Any
+    index: int = 0
 
     def step(self, t: Tracer) -> Value | None:
         items = self.over.items
@@ -137,16 +127,23 @@ class ListIterator(IteratorValue):
         return iterator_at, [self.over, Const(self.index)]
 
 
+class TupleIterator(ListIterator):
+    """Walks a tuple."""
+
+    __slots__ = ()
+    cls: ClassVar[type] = type(iter(()))
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return iterator_at, [self.over, Const(self.index)]
+
+
+@fields
 class ReversedListIterator(IteratorValue):
-    """``reversed(list)``."""
+    """``reversed(list)``; ``index`` is where the next element lies."""
 
-    __slots__ = ("index", "over")
-    type_: type = type(reversed([]))
-
-    def __init__(self, over: ListValue) -> None:
-        super().__init__()
-        self.over = over
-        self.index = len(over.items) - 1
+    cls: ClassVar[type] = type(reversed([]))
+    over: ListValue
+    index: int
 
     def step(self, t: Tracer) -> Value | None:
         if not 0 <= self.index < len(self.over.items):
@@ -160,66 +157,36 @@ class ReversedListIterator(IteratorValue):
         return reversed_at, [self.over, Const(self.index)]
 
 
-class TupleIterator(IteratorValue):
-    """Walks a tuple."""
-
-    __slots__ = ("index", "over")
-    type_ = type(iter(()))
-
-    def __init__(self, over: TupleValue) -> None:
-        super().__init__()
-        self.over = over
-        self.index = 0
-
-    def step(self, t: Tracer) -> Value | None:
-        if self.index >= len(self.over.items):
-            return None
-        self.index += 1
-        return t.force_item(self.over.items, self.index - 1)
-
-    def recipe(self, t: Tracer) -> Recipe:
-        return iterator_at, [self.over, Const(self.index)]
-
-
+@fields
 class ConstIterator(IteratorValue):
-    """Walks an immutable constant: a range, a string, bytes, a frozenset."""
+    """Walks a range, a string or bytes."""
 
-    __slots__ = ("index", "items", "over")
-
-    def __init__(self, over: Const) -> None:
-        super().__init__()
-        self.over = over
-        self.items = over.value if isinstance(over.value, (range, str, bytes)) else list(over.value)
-        self.index = 0
+    over: Const
+    index: int = 0
 
     @property
     def cls(self) -> type:
         return type(iter(self.over.value))
 
     def step(self, t: Tracer) -> Value | None:
-        if self.index >= len(self.items):
+        if self.index >= len(self.over.value):
             return None
         self.index += 1
-        return t.wrap(self.items[self.index - 1], None)
+        return t.wrap(self.over.value[self.index - 1], None)
 
     def recipe(self, t: Tracer) -> Recipe:
-        if isinstance(self.over.value, frozenset):
-            return frozenset_iterator_at, [self.over, Const(self.index)]
         return iterator_at, [self.over, Const(self.index)]
 
 
+@fields
 class DictIterator(IteratorValue):
     """Walks a dict's keys, values or items; a change of size meanwhile is an error."""
 
-    __slots__ = ("backwards", "index", "keys", "kind", "over")
-
-    def __init__(self, t: Tracer, over: DictValue, kind: str, backwards: bool = False) -> None:
-        super().__init__()
-        self.over = over
-        self.kind = kind
-        self.backwards = backwards
-        self.keys = over.keys(t)[:: -1 if backwards else 1]
-        self.index = 0
+    over: DictValue
+    kind: str
+    keys: list[Any]
+    backwards: bool = False
+    index: int = 0
 
     @property
     def cls(self) -> type:
@@ -231,16 +198,16 @@ class DictIterator(IteratorValue):
             t.raise_error(RuntimeError, "dictionary changed size during iteration")
         if self.index >= len(self.keys):
             return None
-        key = self.keys[self.index]
+        key = self.keys[-1 - self.index if self.backwards else self.index]
         self.index += 1
         return dict_entry(t, self.over, key, self.kind)
 
     def recipe(self, t: Tracer) -> Recipe:
-        state = [Const(self.kind), Const(self.backwards)]
         if self.done:
             empty = DictValue(OrderedDict if issubclass(self.over.cls, OrderedDict) else dict)
-            return exhausted, [DictIterator(t, empty, self.kind, self.backwards)]
-        return dict_iterator_at, [self.over, *state, Const(self.index)]
+            return exhausted, [DictIterator(empty, self.kind, [], self.backwards)]
+        state = [Const(self.kind), Const(self.backwards), Const(self.index)]
+        return dict_iterator_at, [self.over, *state]
 
 
 def dict_entry(t: Tracer, over: DictValue, key: object, kind: str) -> Value:
@@ -254,16 +221,13 @@ def dict_entry(t: Tracer, over: DictValue, key: object, kind: str) -> Value:
     return TupleValue([over.key_value(t, key), value])
 
 
+@fields
 class SequenceIterator(IteratorValue):
     """Walks an object with ``__getitem__`` and no ``__iter__`` until IndexError."""
 
-    __slots__ = ("index", "over")
-    type_ = type(iter(type("Seq", (), {"__getitem__": lambda self, i: i})()))
-
-    def __init__(self, over: Value) -> None:
-        super().__init__()
-        self.over = over
-        self.index = 0
+    cls: ClassVar[type] = type(iter(_Empty()))
+    over: Value
+    index: int = 0
 
     def step(self, t: Tracer) -> Value | None:
         try:
@@ -281,16 +245,13 @@ class SequenceIterator(IteratorValue):
         return iterator_at, [self.over, Const(self.index)]
 
 
+@fields
 class ReversedSequenceIterator(IteratorValue):
     """``reversed`` of an object with ``__len__`` and ``__getitem__``."""
 
-    __slots__ = ("index", "over")
-    type_ = reversed
-
-    def __init__(self, over: Value, length: int) -> None:
-        super().__init__()
-        self.over = over
-        self.index = length - 1
+    cls: ClassVar[type] = reversed
+    over: Value
+    index: int
 
     def step(self, t: Tracer) -> Value | None:
         if self.index < 0:
@@ -304,17 +265,14 @@ class ReversedSequenceIterator(IteratorValue):
         return reversed_at, [self.over, Const(self.index)]
 
 
+@fields
 class SetIterator(IteratorValue):
     """Walks a set in the order that CPython would, which ``order`` gives."""
 
-    __slots__ = ("index", "order", "over")
-    type_: type = type(iter(set()))
-
-    def __init__(self, over: SetValue, order: list[Value]) -> None:
-        super().__init__()
-        self.over = over
-        self.order = order
-        self.index = 0
+    cls: ClassVar[type] = type(iter(set()))
+    over: SetValue
+    order: list[Value]
+    index: int = 0
 
     def step(self, t: Tracer) -> Value | None:
         if len(self.over.items) != len(self.order):
@@ -327,38 +285,21 @@ class SetIterator(IteratorValue):
     def recipe(self, t: Tracer) -> Recipe:
         if self.done:
             return exhausted, [SetIterator(SetValue({}), [])]
-        return set_iterator_at, [self.over, Const(self.index)]
+        return walked, [self.over, Const(self.index)]
 
 
-def set_iterator_at(over: set[Any], steps: int) -> Iterator[Any]:
-    """A set's iterator after so many steps."""
-    return advanced(iter(over), steps)
+@fields
+class DequeIterator(IteratorValue):
+    """Walks a deque, perhaps backwards; a change of length meanwhile is an error."""
 
+    over: ListValue
+    length: int
+    backwards: bool = False
+    index: int = 0
 
-class DequeIterator(ListIterator):
-    """Walks a deque; a change of length meanwhile is an error."""
-
-    __slots__ = ("length",)
-    type_: type = type(iter(deque()))
-
-    def __init__(self, over: ListValue) -> None:
-        super().__init__(over)
-        self.length = len(over.items)
-
-    def step(self, t: Tracer) -> Value | None:
-        if len(self.over.items) != self.length:
-            t.raise_error(RuntimeError, "deque mutated during iteration")
-        return super().step(t)
-
-    def recipe(self, t: Tracer) -> Recipe:
-        return deque_iterator_at, [self.over, Const(self.index)]
-
-
-class ReversedDequeIterator(DequeIterator):
-    """``reversed(deque)``."""
-
-    __slots__ = ()
-    type_: type = type(reversed(deque()))
+    @property
+    def cls(self) -> type:
+        return type(reversed(deque()) if self.backwards else iter(deque()))
 
     def step(self, t: Tracer) -> Value | None:
         items = self.over.items
@@ -367,17 +308,12 @@ class ReversedDequeIterator(DequeIterator):
         if self.index >= len(items):
             return None
         self.index += 1
-        return t.force_item(items, len(items) - self.index)
+        return t.force_item(items, -self.index if self.backwards else self.index - 1)
 
     def recipe(self, t: Tracer) -> Recipe:
-        return reversed_deque_at, [self.over, Const(self.index)]
+        return walked_back if self.backwards else walked, [self.over, Const(self.index)]
 
 
-def reversed_deque_at(over: deque[Any], steps: int) -> Iterator[Any]:
+def walked_back(over: deque[Any], steps: int) -> Iterator[Any]:
     """A deque's reverse iterator after so many steps."""
     return advanced(reversed(over), steps)
-
-
-def deque_iterator_at(over: deque[Any], steps: int) -> Iterator[Any]:
-    """A deque's iterator after so many steps."""
-    return advanced(iter(over), steps)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynacap.values.base import Const, Known, UserRaise, Value
+from dynacap.values.base import Const, Known, UserRaise, Value, fields
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
 from dynacap.values.iterator import IteratorValue, exhausted
@@ -15,17 +15,14 @@ if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 
+@fields
 class MapIterator(IteratorValue):
     """``map(function, *iterators)`` and ``itertools.starmap``."""
 
-    __slots__ = ("function", "sources", "type_")
-    final = False
-
-    def __init__(self, function: Value, sources: list[Value], type_: type = map) -> None:
-        super().__init__()
-        self.function = function
-        self.sources = sources
-        self.type_ = type_
+    final: ClassVar[bool] = False
+    function: Value
+    sources: list[Value]
+    cls: type = map
 
     def step(self, t: Tracer) -> Value | None:
         taken = []
@@ -37,7 +34,7 @@ class MapIterator(IteratorValue):
         return t.call(self.function, taken)
 
     def recipe(self, t: Tracer) -> Recipe:
-        return self.type_, [self.function, *self.sources]
+        return self.cls, [self.function, *self.sources]
 
 
 class StarmapIterator(MapIterator):
@@ -61,20 +58,17 @@ def elements(t: Tracer, obj: Value) -> list[Value]:
     return taken
 
 
+@fields
 class FilterIterator(IteratorValue):
     """``filter``, ``filterfalse``: elements for which a function (None: truth) says yes or no."""
 
-    __slots__ = ("function", "origin", "type_")
-    final = False
-
-    def __init__(self, function: Value, origin: Value, type_: type = filter) -> None:
-        super().__init__()
-        self.function = function
-        self.origin = origin
-        self.type_ = type_
+    final: ClassVar[bool] = False
+    function: Value
+    origin: Value
+    cls: type = filter
 
     def step(self, t: Tracer) -> Value | None:
-        wanted = self.type_ is filter
+        wanted = self.cls is filter
         while (found := advance(t, self.origin)) is not None:
             if self._holds(t, found) == wanted:
                 return found
@@ -87,20 +81,17 @@ class FilterIterator(IteratorValue):
         return truth(t, t.call(function, [item]))
 
     def recipe(self, t: Tracer) -> Recipe:
-        return self.type_, [self.function, self.origin]
+        return self.cls, [self.function, self.origin]
 
 
+@fields
 class ZipIterator(IteratorValue):
     """``zip(*iterators, strict=...)``."""
 
-    __slots__ = ("origins", "strict")
-    type_ = zip
-    final = False
-
-    def __init__(self, origins: list[Value], strict: bool) -> None:
-        super().__init__()
-        self.origins = origins
-        self.strict = strict
+    cls: ClassVar[type] = zip
+    final: ClassVar[bool] = False
+    origins: list[Value]
+    strict: bool
 
     def step(self, t: Tracer) -> Value | None:
         if not self.origins:
@@ -140,17 +131,14 @@ def zip_strict(*origins: Any) -> Iterator[Any]:
     return zip(*origins, strict=True)
 
 
+@fields
 class EnumerateIterator(IteratorValue):
     """``enumerate(iterator, start)``."""
 
-    __slots__ = ("at", "origin")
-    type_ = enumerate
-    final = False
-
-    def __init__(self, origin: Value, at: Value) -> None:
-        super().__init__()
-        self.origin = origin
-        self.at = at
+    cls: ClassVar[type] = enumerate
+    final: ClassVar[bool] = False
+    origin: Value
+    at: Value
 
     def step(self, t: Tracer) -> Value | None:
         found = advance(t, self.origin)
@@ -164,16 +152,13 @@ class EnumerateIterator(IteratorValue):
         return enumerate, [self.origin, self.at]
 
 
+@fields
 class CallIterator(IteratorValue):
     """``iter(function, sentinel)``."""
 
-    __slots__ = ("function", "sentinel")
-    type_ = type(iter(int, 1))
-
-    def __init__(self, function: Value, sentinel: Value) -> None:
-        super().__init__()
-        self.function = function
-        self.sentinel = sentinel
+    cls: ClassVar[type] = type(iter(int, 1))
+    function: Value
+    sentinel: Value
 
     def step(self, t: Tracer) -> Value | None:
         try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from dynacap.values.base import Const, Known, Value, is_none
+from dynacap.values.base import Const, Known, Value, fields, is_none
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
 from dynacap.values.iterator import IteratorValue, advanced
@@ -16,16 +17,13 @@ if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 
+@fields
 class ChainIterator(IteratorValue):
     """``itertools.chain``: ``outer`` gives the iterables, ``inner`` walks the current one."""
 
-    __slots__ = ("inner", "outer")
-    type_ = itertools.chain
-
-    def __init__(self, outer: Value) -> None:
-        super().__init__()
-        self.outer = outer
-        self.inner: Value | None = None
+    cls: ClassVar[type] = itertools.chain
+    outer: Value
+    inner: Value | None = None
 
     def step(self, t: Tracer) -> Value | None:
         while True:
@@ -52,16 +50,13 @@ def chain_from(inner: Iterator[Any], outer: Iterator[Any]) -> Iterator[Any]:
     return itertools.chain.from_iterable(itertools.chain((inner,), outer))
 
 
+@fields
 class CountIterator(IteratorValue):
     """``itertools.count(at, step)``."""
 
-    __slots__ = ("at", "by")
-    type_ = itertools.count
-
-    def __init__(self, at: Value, by: Value) -> None:
-        super().__init__()
-        self.at = at
-        self.by = by
+    cls: ClassVar[type] = itertools.count
+    at: Value
+    by: Value
 
     def step(self, t: Tracer) -> Value | None:
         found = self.at
@@ -72,16 +67,13 @@ class CountIterator(IteratorValue):
         return itertools.count, [self.at, self.by]
 
 
+@fields
 class RepeatIterator(IteratorValue):
     """``itertools.repeat(item, times)``; ``left`` is None for ever."""
 
-    __slots__ = ("item", "left")
-    type_ = itertools.repeat
-
-    def __init__(self, item: Value, left: int | None) -> None:
-        super().__init__()
-        self.item = item
-        self.left = left
+    cls: ClassVar[type] = itertools.repeat
+    item: Value
+    left: int | None
 
     def step(self, t: Tracer) -> Value | None:
         if self.left is None:
@@ -96,17 +88,14 @@ class RepeatIterator(IteratorValue):
         return itertools.repeat, [self.item, *times]
 
 
+@fields
 class CycleIterator(IteratorValue):
     """``itertools.cycle``: the first round is saved."""
 
-    __slots__ = ("index", "origin", "saved")
-    type_ = itertools.cycle
-
-    def __init__(self, origin: Value) -> None:
-        super().__init__()
-        self.origin: Value | None = origin
-        self.saved: list[Value] = []
-        self.index = 0
+    cls: ClassVar[type] = itertools.cycle
+    origin: Value | None
+    saved: list[Value] = field(default_factory=list)
+    index: int = 0
 
     def step(self, t: Tracer) -> Value | None:
         if self.origin is not None:
@@ -138,19 +127,16 @@ def cycle_from(saved: list[Any], origin: Iterator[Any]) -> Iterator[Any]:
     return advanced(itertools.cycle(itertools.chain(saved, origin)), len(saved))
 
 
+@fields
 class SliceIterator(IteratorValue):
     """``itertools.islice``: ``at`` elements were taken; the next wanted is number ``start``."""
 
-    __slots__ = ("at", "origin", "start", "step_by", "stop")
-    type_ = itertools.islice
-
-    def __init__(self, origin: Value, start: int, stop: int | None, step_by: int) -> None:
-        super().__init__()
-        self.origin = origin
-        self.at = 0
-        self.start = start
-        self.stop = stop
-        self.step_by = step_by
+    cls: ClassVar[type] = itertools.islice
+    origin: Value
+    start: int
+    stop: int | None
+    step_by: int
+    at: int = 0
 
     def step(self, t: Tracer) -> Value | None:
         stop = self.start + 1 if self.stop is None else self.stop
@@ -180,16 +166,13 @@ class SliceIterator(IteratorValue):
         return itertools.islice, [self.origin, Const(start), Const(stop), Const(self.step_by)]
 
 
+@fields
 class LongestZipIterator(IteratorValue):
     """``itertools.zip_longest``: an origin that has ended is None."""
 
-    __slots__ = ("fill", "origins")
-    type_ = itertools.zip_longest
-
-    def __init__(self, origins: list[Value], fill: Value) -> None:
-        super().__init__()
-        self.origins: list[Value | None] = list(origins)
-        self.fill = fill
+    cls: ClassVar[type] = itertools.zip_longest
+    origins: list[Value | None]
+    fill: Value
 
     def step(self, t: Tracer) -> Value | None:
         taken = []
@@ -211,19 +194,16 @@ def zip_longest_from(fill: Any, *origins: Any) -> Iterator[Any]:
     return itertools.zip_longest(*origins, fillvalue=fill)
 
 
+@fields
 class AccumulateIterator(IteratorValue):
     """``itertools.accumulate``; ``total`` is None before the first step."""
 
-    __slots__ = ("function", "initial", "origin", "total")
-    type_ = itertools.accumulate
-    final = False
-
-    def __init__(self, origin: Value, function: Value, initial: Value) -> None:
-        super().__init__()
-        self.origin = origin
-        self.function = function
-        self.initial: Value | None = None if is_none(initial) else initial
-        self.total: Value | None = None
+    cls: ClassVar[type] = itertools.accumulate
+    final: ClassVar[bool] = False
+    origin: Value
+    function: Value
+    initial: Value | None
+    total: Value | None = None
 
     def step(self, t: Tracer) -> Value | None:
         if self.initial is not None:
@@ -253,20 +233,17 @@ def accumulate_from(origin: Any, function: Any, initial: Any, given: bool) -> It
     return advanced(made, 1) if given else made
 
 
+@fields
 class WhileIterator(IteratorValue):
     """``takewhile`` and ``dropwhile``; ``started`` once dropwhile lets everything through."""
 
-    __slots__ = ("function", "origin", "started", "type_")
-
-    def __init__(self, function: Value, origin: Value, type_: type) -> None:
-        super().__init__()
-        self.function = function
-        self.origin = origin
-        self.type_ = type_
-        self.started = False
+    function: Value
+    origin: Value
+    cls: type
+    started: bool = False
 
     def step(self, t: Tracer) -> Value | None:
-        if self.type_ is itertools.takewhile:
+        if self.cls is itertools.takewhile:
             found = advance(t, self.origin)
             if found is None or not truth(t, t.call(self.function, [found])):
                 return None
@@ -279,10 +256,10 @@ class WhileIterator(IteratorValue):
 
     def recipe(self, t: Tracer) -> Recipe:
         if self.done:
-            return self.type_, [self.function, TupleValue([])]
+            return self.cls, [self.function, TupleValue([])]
         if self.started:
             return dropwhile_started, [self.origin]
-        return self.type_, [self.function, self.origin]
+        return self.cls, [self.function, self.origin]
 
 
 def _never(item: Any) -> bool:
@@ -294,17 +271,14 @@ def dropwhile_started(origin: Any) -> Iterator[Any]:
     return itertools.dropwhile(_never, origin)
 
 
+@fields
 class CompressIterator(IteratorValue):
     """``itertools.compress(data, selectors)``."""
 
-    __slots__ = ("data", "selectors")
-    type_ = itertools.compress
-    final = False
-
-    def __init__(self, data: Value, selectors: Value) -> None:
-        super().__init__()
-        self.data = data
-        self.selectors = selectors
+    cls: ClassVar[type] = itertools.compress
+    final: ClassVar[bool] = False
+    data: Value
+    selectors: Value
 
     def step(self, t: Tracer) -> Value | None:
         while (found := advance(t, self.data)) is not None:
@@ -319,16 +293,13 @@ class CompressIterator(IteratorValue):
         return itertools.compress, [self.data, self.selectors]
 
 
+@fields
 class PairwiseIterator(IteratorValue):
     """``itertools.pairwise``; ``old`` is the last element seen."""
 
-    __slots__ = ("old", "origin")
-    type_ = itertools.pairwise
-
-    def __init__(self, origin: Value) -> None:
-        super().__init__()
-        self.origin = origin
-        self.old: Value | None = None
+    cls: ClassVar[type] = itertools.pairwise
+    origin: Value
+    old: Value | None = None
 
     def step(self, t: Tracer) -> Value | None:
         if self.old is None:
@@ -353,17 +324,14 @@ def pairwise_from(old: Any, origin: Any) -> Iterator[Any]:
     return itertools.pairwise(itertools.chain((old,), origin))
 
 
+@fields
 class ComputedIterator(IteratorValue):
     """``product``, ``permutations`` and their kin: ``items`` is all that they will give."""
 
-    __slots__ = ("index", "items", "operands", "type_")
-
-    def __init__(self, type_: type, operands: list[Value], items: list[list[Value]]) -> None:
-        super().__init__()
-        self.type_ = type_
-        self.operands = operands
-        self.items = items
-        self.index = 0
+    cls: type
+    operands: list[Value]
+    items: list[list[Value]]
+    index: int = 0
 
     def step(self, t: Tracer) -> Value | None:
         if self.index >= len(self.items):
@@ -372,7 +340,7 @@ class ComputedIterator(IteratorValue):
         return TupleValue(list(self.items[self.index - 1]))
 
     def recipe(self, t: Tracer) -> Recipe:
-        return computed_at, [Known(self.type_), Const(self.index), *self.operands]
+        return computed_at, [Known(self.cls), Const(self.index), *self.operands]
 
 
 def computed_at(
@@ -382,18 +350,15 @@ def computed_at(
     return advanced(function(*operands), steps)
 
 
+@fields
 class TeeIterator(IteratorValue):
     """One branch of ``itertools.tee``: all branches share ``seen`` and the origin."""
 
-    __slots__ = ("index", "origin", "seen")
-    type_: type = type(itertools.tee(())[0])
-    final = False
-
-    def __init__(self, origin: Value, seen: list[Value]) -> None:
-        super().__init__()
-        self.origin = origin
-        self.seen = seen
-        self.index = 0
+    cls: ClassVar[type] = type(itertools.tee(())[0])
+    final: ClassVar[bool] = False
+    origin: Value
+    seen: list[Value]
+    index: int = 0
 
     def step(self, t: Tracer) -> Value | None:
         if self.index == len(self.seen):
@@ -405,20 +370,17 @@ class TeeIterator(IteratorValue):
         return self.seen[self.index - 1]
 
 
+@fields
 class GroupIterator(IteratorValue):
     """``itertools.groupby``: the state is that of the equivalent Python in its documentation."""
 
-    __slots__ = ("current", "current_key", "group", "origin", "rule", "target_key")
-    type_ = itertools.groupby
-
-    def __init__(self, origin: Value, rule: Value) -> None:
-        super().__init__()
-        self.origin = origin
-        self.rule = rule
-        self.current: Value | None = None
-        self.current_key: Value | None = None
-        self.target_key: Value | None = None
-        self.group: GroupMember | None = None
+    cls: ClassVar[type] = itertools.groupby
+    origin: Value
+    rule: Value
+    current: Value | None = None
+    current_key: Value | None = None
+    target_key: Value | None = None
+    group: GroupMember | None = None
 
     def step(self, t: Tracer) -> Value | None:
         self.group = None
@@ -447,16 +409,13 @@ class GroupIterator(IteratorValue):
         return True
 
 
+@fields
 class GroupMember(IteratorValue):
     """The elements of one group; it ends when its parent moves on."""
 
-    __slots__ = ("parent",)
-    type_ = type(next(itertools.groupby("a"))[1])
-    final = False
-
-    def __init__(self, parent: GroupIterator) -> None:
-        super().__init__()
-        self.parent = parent
+    cls: ClassVar[type] = type(next(itertools.groupby("a"))[1])
+    final: ClassVar[bool] = False
+    parent: GroupIterator
 
     def step(self, t: Tracer) -> Value | None:
         parent = self.parent

@@ -8,7 +8,8 @@ as ``zip``, has no state but theirs, save for the number of ``enumerate``.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynacap.guards import iterators as reading
 from dynacap.guards.iterators import (
@@ -21,7 +22,7 @@ from dynacap.guards.iterators import (
 )
 from dynacap.guards.raw import MISSING
 from dynacap.guards.source import Source
-from dynacap.values.base import Value
+from dynacap.values.base import Value, fields
 from dynacap.values.build import build_object, builds, guard_type
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import advance
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 MOST_TAKEN = 256  # in one region; each has guards of its own
 
 
+@fields
 class OutsideIterator(IteratorValue):
     """A real iterator, and by how many steps it is to be advanced once the graph has run.
 
@@ -41,15 +43,12 @@ class OutsideIterator(IteratorValue):
     often there was nothing more.
     """
 
-    __slots__ = ("by_others", "missed", "real", "taken", "type_")
-    source: Source
-
-    def __init__(self, real: Any, source: Source) -> None:
-        super().__init__()
-        self.source = source
-        self.real = real
-        self.type_ = type(real)
-        self.taken = self.by_others = self.missed = 0
+    source: Source = field(kw_only=True)
+    cls: type
+    real: Any
+    taken: int = field(default=0, kw_only=True)
+    by_others: int = field(default=0, kw_only=True)
+    missed: int = field(default=0, kw_only=True)
 
     def release(self) -> None:
         self.real = None
@@ -66,15 +65,12 @@ class OutsideIterator(IteratorValue):
             self.taken += 1
 
 
+@fields
 class SimpleIterator(OutsideIterator):
     """Over a container of a builtin type; ``over`` is its mirror, once needed, if it may change."""
 
-    __slots__ = ("ahead", "over")
-
-    def __init__(self, real: Any, source: Source, ahead: reading.Ahead) -> None:
-        super().__init__(real, source)
-        self.ahead = ahead
-        self.over: Value | None = None
+    ahead: reading.Ahead
+    over: Value | None = None
 
     def step(self, t: Tracer) -> Value | None:
         held = reading.container(self.real) if self.over is None else MISSING
@@ -114,17 +110,13 @@ class SimpleIterator(OutsideIterator):
         return t.force_item(self.over.items, at) if inside else None
 
 
+@fields
 class OutsideEnumerate(OutsideIterator):
     """``enumerate``: advancing it advances what it counts."""
 
-    __slots__ = ("first", "leaves", "origin")
-    final = False
-
-    def __init__(self, real: Any, source: Source, origin: Value, leaves: list[OutsideIterator]):
-        super().__init__(real, source)
-        self.first: int = reading.part(real, 1)
-        self.origin = origin
-        self.leaves = leaves
+    final: ClassVar[bool] = False
+    origin: Value
+    leaves: list[OutsideIterator]
 
     def step(self, t: Tracer) -> Value | None:
         before = [leaf.taken for leaf in self.leaves]
@@ -165,7 +157,7 @@ def _build_simple(t: Tracer, real: Any, source: Source | None) -> Value:
     if source is None or ahead is None:
         return build_object(t, real, source)
     guard_type(t, real, source)
-    return SimpleIterator(real, source, ahead)
+    return SimpleIterator(type(real), real, ahead, source=source)
 
 
 @builds(*reading.COMPOSITE)
@@ -178,18 +170,14 @@ def _build_composite(t: Tracer, real: Any, source: Source | None) -> Value:
         t.wrap(reading.part(real, index), IteratorPart(source, index))
         for index in range(1 if type(real) is enumerate else count)
     ]
-    made: IteratorValue
     if type(real) is enumerate:
         leaves = _leaves(parts[0])
         if leaves is None:
             return build_object(t, real, source)
-        return OutsideEnumerate(real, source, parts[0], leaves)
+        return OutsideEnumerate(enumerate, real, parts[0], leaves, source=source)
     t.guard("ConstEq", IteratorShape(source), shape)
     if type(real) is zip:
-        made = ZipIterator(parts, strict)
-    elif type(real) is map:
-        made = MapIterator(parts[0], parts[1:])
-    else:
-        made = FilterIterator(parts[0], parts[1])
-    made.source = source
-    return made
+        return ZipIterator(parts, strict, source=source)
+    if type(real) is map:
+        return MapIterator(parts[0], parts[1:], source=source)
+    return FilterIterator(parts[0], parts[1], source=source)

@@ -66,12 +66,12 @@ def _len(t: Tracer, self: DictView, /) -> Value:
 
 @handles(*methods("__iter__", *_EVERY))
 def _iter(t: Tracer, self: DictView, /) -> Value:
-    return DictIterator(t, self.over, self.kind)
+    return DictIterator(self.over, self.kind, self.over.keys(t))
 
 
 @handles(*methods("__reversed__", *_EVERY))
 def _reversed(t: Tracer, self: DictView, /) -> Value:
-    return DictIterator(t, self.over, self.kind, backwards=True)
+    return DictIterator(self.over, self.kind, self.over.keys(t), backwards=True)
 
 
 @handles(*methods("__contains__", *_SETS))

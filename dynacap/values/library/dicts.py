@@ -158,12 +158,12 @@ def _len(t: Tracer, self: DictValue, /) -> Value:
 
 @handles(*methods("__iter__", *_ALL))
 def _iter(t: Tracer, self: DictValue, /) -> Value:
-    return DictIterator(t, self, "keys")
+    return DictIterator(self, "keys", self.keys(t))
 
 
 @handles(*methods("__reversed__", *_ALL))
 def _reversed(t: Tracer, self: DictValue, /) -> Value:
-    return DictIterator(t, self, "keys", backwards=True)
+    return DictIterator(self, "keys", self.keys(t), backwards=True)
 
 
 @handles(*methods("get", *_ALL))

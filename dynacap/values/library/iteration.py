@@ -103,7 +103,7 @@ def _reversed(t: Tracer, obj: Value, /) -> Value:
         return call_special(t, obj, "__reversed__", [])
     if t.lookup(obj.cls, "__getitem__") is MISSING or t.lookup(obj.cls, "__len__") is MISSING:
         t.raise_error(TypeError, f"{obj.title!r} object is not reversible")
-    return ReversedSequenceIterator(obj, length(t, obj))
+    return ReversedSequenceIterator(obj, length(t, obj) - 1)
 
 
 @handles(sum)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import Any
 
 from dynacap.values.base import MISSING, Const, Value
@@ -19,7 +19,6 @@ from dynacap.values.iterator_itertools import (
     CountIterator,
     CycleIterator,
     GroupIterator,
-    GroupMember,
     LongestZipIterator,
     PairwiseIterator,
     RepeatIterator,
@@ -82,7 +81,7 @@ def _zip_longest(t: Tracer, /, *iterables: Value, fillvalue: Value = Const(None)
 def _accumulate(
     t: Tracer, iterable: Value, func: Value = Const(None), *, initial: Value = Const(None)
 ) -> Value:
-    return AccumulateIterator(iterate(t, iterable), func, initial)
+    return AccumulateIterator(iterate(t, iterable), func, None if is_none(initial) else initial)
 
 
 @handles(itertools.starmap)
@@ -161,39 +160,33 @@ for _type in (
     _register_choice(_type)
 
 
-def _iterator_types() -> set[type]:
-    """Every real type whose iterators have a class here."""
-    iterables: tuple[Any, ...] = ([], (), "", "\xff", b"", range(0), range(1 << 70))
-    inner = [type(iter(over)) for over in iterables]
-    empty: Any
-    for empty in ({}, OrderedDict[Any, Any]()):
-        for kind in ("keys", "values", "items"):
-            inner += [type(walk_dict(empty, kind, backwards)) for backwards in (False, True)]
-    return {*inner, *_declared(IteratorValue)}
+_ITERABLES: tuple[Any, ...] = ([], (), "", "\xff", b"", range(0), range(1 << 70), set(), deque())
+_EMPTY: tuple[Any, ...] = ({}, OrderedDict())
 
 
-def _declared(base: type[IteratorValue]) -> set[type]:
-    found: set[type] = set()
-    for sub in base.__subclasses__():
-        if isinstance(sub.__dict__.get("type_"), type):
-            found.add(sub.type_)
-        found |= _declared(sub)
-    return found
+def _declared(base: type[IteratorValue]) -> set[Any]:
+    """The types whose iterators are values of these classes only."""
+    found = {kind for sub in base.__subclasses__() for kind in _declared(sub)}
+    return found | {vars(base).get("cls")}
 
 
-_TYPES = _iterator_types() | {
+# every real type whose iterators have a class here
+_TYPES: set[Any] = {kind for kind in _declared(IteratorValue) if isinstance(kind, type)} | {
     map, itertools.starmap, filter, itertools.filterfalse, itertools.takewhile,
     itertools.dropwhile, itertools.product, itertools.permutations, itertools.combinations,
-    itertools.combinations_with_replacement, type(iter(set())), GroupMember.type_,
+    itertools.combinations_with_replacement, type(reversed(deque())),
+    *(type(iter(over)) for over in _ITERABLES),
+    *(type(walk_dict(over, kind, back)) for over in _EMPTY for kind in ("keys", "values", "items")
+      for back in (False, True)),
 }  # fmt: skip
 
 
-@handles(*(kind.__iter__ for kind in _TYPES if "__iter__" in kind.__dict__))  # type: ignore[attr-defined]
+@handles(*(kind.__iter__ for kind in _TYPES if "__iter__" in kind.__dict__))
 def _self(t: Tracer, self: Value, /) -> Value:
     return self
 
 
-@handles(*(kind.__next__ for kind in _TYPES if "__next__" in kind.__dict__))  # type: ignore[attr-defined]
+@handles(*(kind.__next__ for kind in _TYPES if "__next__" in kind.__dict__))
 def _next(t: Tracer, self: Value, /) -> Value | None:
     if not isinstance(self, IteratorValue):
         t.graph_break("outside-iterator", f"a {self.cls.__name__} made elsewhere is advanced")

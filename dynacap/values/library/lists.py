@@ -76,7 +76,7 @@ def _setitem(t: Tracer, self: ListValue, key: Value, value: Value, /) -> None:
 
 @handles(list.__reversed__)
 def _reversed(t: Tracer, self: ListValue, /) -> Value:
-    return ReversedListIterator(self)
+    return ReversedListIterator(self, len(self.items) - 1)
 
 
 class _Ranked:

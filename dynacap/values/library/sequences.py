@@ -11,7 +11,6 @@ from dynacap.values.data_model import compare, is_same, truth
 from dynacap.values.iterator import (
     DequeIterator,
     ListIterator,
-    ReversedDequeIterator,
     TupleIterator,
 )
 from dynacap.values.library.handlers import (
@@ -177,9 +176,9 @@ def _tuple_iter(t: Tracer, self: TupleValue, /) -> Value:
 
 @handles(deque.__iter__)
 def _deque_iter(t: Tracer, self: ListValue, /) -> Value:
-    return DequeIterator(self)
+    return DequeIterator(self, len(self.items))
 
 
 @handles(deque.__reversed__)
 def _deque_reversed(t: Tracer, self: ListValue, /) -> Value:
-    return ReversedDequeIterator(self)
+    return DequeIterator(self, len(self.items), backwards=True)
