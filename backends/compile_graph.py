@@ -1,6 +1,7 @@
 """Calls a backend, holds it to the contract, and decides what happens when it fails."""
 
 import copy
+import functools
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from dynacap import log
 from dynacap.backends.eager import eager
 from dynacap.backends.registry import Backend, backend_name, check_graph_module
+from dynacap.backends.verify.request import Verification, verification
 from dynacap.config import config
 from dynacap.errors import BackendCompilerFailed
 from dynacap.fxlite import GraphModule, Node
@@ -38,7 +40,7 @@ def compile_graph(
     spare = copy.copy(graph_module) if suppress else graph_module
     _add_stack_traces(graph_module)
     try:
-        return _checked(backend(graph_module, example_inputs))
+        return _checked(_with_checks(backend)(graph_module, example_inputs))
     except BackendCompilerFailed as error:
         failure = error
     except Exception as error:
@@ -54,6 +56,13 @@ def compile_graph(
         node=failure.node,
     )
     return spare.forward
+
+
+def _with_checks(backend: Backend) -> Backend:
+    """The backend, held to eager if ``config.verify`` says so and the compile call does not."""
+    asked = verification()
+    already = isinstance(getattr(backend, "func", None), Verification)
+    return backend if asked is None or already else functools.partial(asked, backend)
 
 
 def _checked(compiled: Any) -> Callable[..., Any]:

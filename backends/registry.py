@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, overload
 
 from dynacap.backends import torch_bridge
+from dynacap.backends.verify.request import Verification, split
 from dynacap.errors import InvalidBackend, UserError
 from dynacap.fxlite import GraphModule
 
@@ -72,6 +73,8 @@ def lookup_backend(
 ) -> Backend:
     """The backend for a name, or for a callable itself; with ``mode`` and ``options`` bound.
 
+    The option ``verify`` is every backend's: it puts the checks of :mod:`verify` around it.
+
     A callable from torch (``torch._inductor.compile_fx.compile_fx``, an ``aot_autograd``) is
     handed a ``torch.fx.GraphModule``.
     """
@@ -79,6 +82,17 @@ def lookup_backend(
         raise TypeError(f"mode must be a string or None, got {mode!r}")
     if options is not None and not isinstance(options, Mapping):
         raise TypeError(f"options must be a mapping or None, got {options!r}")
+    verify, options = split(options)
+    found = _found(backend, mode, options, dynamic)
+    return found if verify is None else partial(verify, found)
+
+
+def _found(
+    backend: str | Backend,
+    mode: str | None,
+    options: Mapping[str, Any],
+    dynamic: bool | None,
+) -> Backend:
     if isinstance(backend, str):
         found = _by_name(backend, mode, options, dynamic)
     elif callable(backend):
@@ -99,7 +113,8 @@ def backend_name(backend: object) -> str:
         if registered is backend:
             return name
     while isinstance(backend, partial):
-        backend = backend.func
+        checked = isinstance(backend.func, Verification)
+        backend = backend.args[0] if checked else backend.func
     known = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", None)
     return str(known or type(backend).__name__)
 

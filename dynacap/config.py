@@ -12,6 +12,7 @@ so that code written for ``torch.compile`` runs, and which changes nothing yet.
 
 import contextlib
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -75,6 +76,21 @@ def _accept_channels(value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _accept_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _accept_verify(value: object) -> object:
+    """The text or the number as it is, if it means something."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise TypeError
+    if not re.fullmatch(r"heal(:\d+)?|\d+", str(value)):
+        raise ValueError
+    return value if str(value).startswith("heal") else int(value)
+
+
 def _choice(*names: str) -> Kind:
     def accept(value: object) -> object:
         if value not in names:
@@ -91,6 +107,9 @@ CHANNELS = Kind(
     _accept_channels,
     str.strip,
 )
+
+VERIFY = Kind("a number of calls, 'heal', or 'heal:' and a number", _accept_verify, str.strip)
+FOLDER = Kind("the path of a folder, or '' for the system's own", _accept_text, str)
 
 
 def _option(default: object, kind: Kind, doc: str) -> Any:
@@ -158,6 +177,14 @@ class Config:
         "auto",
         _choice("auto", "c", "python"),
         "Which guard checker runs; auto takes the C one where it is built.",
+    )
+    verify: int | str = _option(
+        0,
+        VERIFY,
+        "First calls of each graph to compare with eager; 'heal' warns and goes on in eager.",
+    )
+    verify_folder: str = _option(
+        "", FOLDER, "Where verify writes a program that shows the difference it found."
     )
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -162,6 +162,10 @@ class MetadataMismatch(DynacapError):
     """An operation gave a tensor other than the graph says; names the node and the user's line."""
 
 
+class VerificationFailed(DynacapError):
+    """What a backend made of a graph differs from eager; names a program that shows it."""
+
+
 class InvalidBackend(DynacapError):
     """No backend goes by the name that was asked for."""
 
