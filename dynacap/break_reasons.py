@@ -176,8 +176,6 @@ _LANGUAGE = _reasons(
     ("generator-frame", "The frame of a suspended generator is looked at.", _REPORT),
     ("class-creation", "A class is made while the function runs.",
      "define the class outside the compiled function"),
-    ("class-body", "The body of a class, or code made by exec, runs.",
-     "define the class outside the compiled function"),
     ("type-parameters", "Type parameters or a type alias are made.",
      "write them outside the compiled function"),
     ("class-dict", "The dict of a class is read.", "use getattr on the class"),

@@ -22,6 +22,7 @@ from dynacap.executor.chain import Site
 from dynacap.guards.checker import PythonChecker
 from dynacap.guards.table import PythonEntryTable
 from dynacap.hook import CompiledFunction, Hook, set_suspend_type
+from dynacap.hook.bodies import is_body
 from dynacap.place import Place, hidden_codes as place_codes
 from dynacap.running import Runner, Values, hidden_codes, without_ours
 from dynacap.suspend import Suspend
@@ -117,6 +118,8 @@ class Driver:
         waiting = () if stack else sites[:-1]
         runner = self._runner(sites[-1])
         own = [] if stack else _taken_off(values, sites[-1].count)
+        if not self.hook.capabilities.replaces_running_frame:
+            self._take(own)
         handled = self._handled(waiting, values) if waiting else None
         token = self.hook.enter(self.offer)
         try:
@@ -137,6 +140,13 @@ class Driver:
             return self._throw(waiting, values, raised, rest)
         finally:
             del raised  # or it and this frame would hold each other
+
+    def _take(self, own: Values) -> None:
+        """What the instruction that runs next may call is captured already then."""
+        for value in own[1:]:
+            if type(value) is FunctionType:
+                if self.wanted(value, self.hook.original_code(value)):
+                    self.hook.take(value)
 
     def _bare(self, sites: Sites, values: Values) -> Suspend:
         """Leave it to the hook to run all the frames, with none of ours below them."""
@@ -201,10 +211,10 @@ class Driver:
     # -- functions that eager code calls -----------------------------------------------------------
     def _run_function(self, flat: tuple[Any, ...]) -> Any:
         """A function that cannot be captured runs as it is; what it calls may be captured."""
-        first = [flat[0]]
+        first = [flat[0].__code__]
 
         def offer_rest(function: FunctionType) -> Any:
-            if first and first[0] is function:
+            if first and first[0] is function.__code__:
                 first.clear()
                 return None
             return self.offer(function)
@@ -236,6 +246,8 @@ class Driver:
             return functools.partial(self._run_wrapped, wrapped)
         if mark is not None or code.co_flags & _NO_FRAMES or not self.wanted(function, code):
             return None
+        if is_body(code) and not self.session.options.everything:
+            return None  # it runs once: to capture it would never pay
         place = self.session.function_place(code)
         if place.hopeless:
             return None

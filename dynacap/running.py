@@ -11,6 +11,7 @@ from typing import Any
 from dynacap.errors import ResumeError
 from dynacap.executor.chain import Site
 from dynacap.hook import Hook
+from dynacap.hook.bodies import body, is_body
 from dynacap.resume import (
     Outcome,
     Point,
@@ -95,14 +96,16 @@ class Runner:
         bound = self._function(code, own)
         return bound(own) if handled is None else call_handling(handled, bound, own)
 
-    def _function(self, code: CodeType, own: Values) -> FunctionType:
+    def _function(self, code: CodeType, own: Values) -> Callable[[Values], Any]:
         """Made code as a function like the frame's, which is taken off its values."""
         function = own.pop(0)
+        if not self.hook.is_marked(code):
+            self.hook.mark_never(code)
+        if is_body(code):
+            return body(function, code, own.pop(0))
         bound = self._bound.get(code)
         if bound is None or bound.__globals__ is not function.__globals__:
             bound = self._bound[code] = bind(function, code)
-        if not self.hook.is_marked(code):
-            self.hook.mark_never(code)
         return bound
 
 

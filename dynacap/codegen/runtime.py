@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from dynacap.hook.bodies import body, is_body
 from dynacap.opcodes import Positions
 from dynacap.opcodes.assemble import location
 
@@ -104,6 +105,8 @@ def call_flat(flat: tuple[Any, ...]) -> Any:
     """Call the function ``flat[0]`` with arguments as they lie in its frame."""
     function = flat[0]
     code = function.__code__
+    if is_body(code) and len(flat) > 1:
+        return body(function, code, flat[1])(None)
     count, kwonly = code.co_argcount, code.co_kwonlyargcount
     args = list(flat[1 : 1 + count])
     named = code.co_varnames[count : count + kwonly]

@@ -12,12 +12,15 @@ from dynacap.executor.frame import Frame, PreviousException
 from dynacap.executor.inline import guard_code
 from dynacap.executor.machine import Machine
 from dynacap.guards.source import Local
+from dynacap.hook.bodies import is_body
 from dynacap.opcodes.analysis import LOOKS_AT_LOCALS, Kind, live_locals
 from dynacap.resume import Point
 from dynacap.resume.point import stack_kinds
 from dynacap.values.base import NULL, Const, Lazy, Value
 from dynacap.values.function import FunctionValue
 from dynacap.values.object import CellValue
+
+NAMESPACE = "namespace"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +42,21 @@ class Site:
 
     @functools.cached_property
     def first_local(self) -> int:
-        """How many come before the locals: the function and the cells."""
-        return 1 + len(self.code.co_cellvars) + len(self.code.co_freevars)
+        """How many come before the locals: the function, the namespace of a body, the cells."""
+        cells = len(self.code.co_cellvars) + len(self.code.co_freevars)
+        return 1 + is_body(self.code) + cells
 
 
 def start_function(m: Machine, code: types.CodeType, flat: tuple[Any, ...]) -> None:
-    """A frame at the start of the function ``flat[0]``, its arguments lazy."""
+    """A frame at the start of the function ``flat[0]``, its arguments lazy; or of a body."""
     function = flat[0]
     value = m.wrap(function, Local(0, code.co_name))
     assert isinstance(value, FunctionValue)
     locals_: list[Value | None] = [None] * code.co_nlocals
+    if is_body(code):
+        frame = _push(m, value, locals_)
+        frame.namespace = m.wrap(flat[1], Local(1, NAMESPACE)) if flat[1:] else frame.globals
+        return
     names_of = getattr(function, "names_of_args", None)
     for index, real in enumerate(flat[1:]):
         is_star = index and type(real) is tuple and index == code.co_argcount
@@ -82,6 +90,9 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waitin
     assert isinstance(value, FunctionValue)
     frame = _push(m, value, [None] * code.co_nlocals)
     at += 1
+    if is_body(code):
+        frame.namespace = m.wrap(flat[at], Local(at, NAMESPACE))
+        at += 1
     names = code.co_cellvars + code.co_freevars
     for index, name in enumerate(names):
         frame.cells[index] = m.wrap(flat[at], Local(at, name))
@@ -122,7 +133,8 @@ def leave(m: Machine, whole: bool = False) -> tuple[tuple[Site, ...], list[Value
 def _site(frame: Frame, waiting: bool, whole: bool) -> tuple[Site, list[Value]]:
     """``waiting``: the frame waits for a call's result, which will lie on its stack."""
     point, values = frame_state(frame, frame.pc, waiting, whole)
-    return Site(frame.function.code, point), [frame.function, *values]
+    space = [frame.namespace] if frame.namespace is not None else []
+    return Site(frame.function.code, point), [frame.function, *space, *values]
 
 
 def frame_state(

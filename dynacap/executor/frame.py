@@ -39,6 +39,7 @@ class Frame:
     globals: DictValue
     builtins: DictValue
     locals: list[Value | None]
+    namespace: Value | None = None  # where a body keeps its names
     code: Code = field(init=False)
     instructions: list[Instruction] = field(init=False)
     # Cells; while an inlined comprehension uses the place of one, the value that it has there.

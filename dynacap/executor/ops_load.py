@@ -73,19 +73,21 @@ def load_build_class(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("LOAD_GLOBAL")
 def load_global(m: Machine, f: Frame, i: Instruction) -> None:
     """Push a global or builtin."""
-    f.stack.append(_global(m, f, i.arg))
+    f.stack.append(global_value(m, f, i.arg))
 
 
-def _global(m: Machine, f: Frame, name: str) -> Value:
+def global_value(m: Machine, f: Frame, name: str) -> Value:
+    """What a name is among the globals and builtins."""
     found = f.globals.get(m, name)
     if found is None:
         found = f.builtins.get(m, name)
     if found is None:
-        _no_name(m, name)
+        no_name(m, name)
     return found
 
 
-def _no_name(m: Machine, name: str) -> NoReturn:
+def no_name(m: Machine, name: str) -> NoReturn:
+    """Raise NameError for a name."""
     error = ExceptionValue(NameError, [Const(f"name {name!r} is not defined")])
     error.slots = {"name": Const(name)}
     m.throw(error)
@@ -101,7 +103,7 @@ def store_global(m: Machine, f: Frame, i: Instruction) -> None:
 def delete_global(m: Machine, f: Frame, i: Instruction) -> None:
     """Unbind a global."""
     if not f.globals.delete(m, i.arg):
-        _no_name(m, i.arg)
+        no_name(m, i.arg)
 
 
 def _cell(f: Frame, index: int) -> CellValue:

@@ -9,14 +9,6 @@ from dynacap.opcodes.canonical import TYPES
 from dynacap.opcodes.instruction import Instruction
 
 UNSUPPORTED: dict[str, tuple[str, str]] = {
-    "LOAD_NAME": ("class-body", "names of a class body or of exec'd code"),
-    "STORE_NAME": ("class-body", "names of a class body or of exec'd code"),
-    "DELETE_NAME": ("class-body", "names of a class body or of exec'd code"),
-    "LOAD_CLASSDEREF": ("class-body", "a closure variable read in a class body"),
-    "LOAD_LOCALS": ("class-body", "names of a class body or of exec'd code"),
-    "LOAD_FROM_DICT_OR_GLOBALS": ("class-body", "names of a class body or of exec'd code"),
-    "LOAD_FROM_DICT_OR_DEREF": ("class-body", "a closure variable read in a class body"),
-    "SETUP_ANNOTATIONS": ("class-body", "annotations of a class body"),
     "PRINT_EXPR": ("interactive", "an interactive statement"),
     "IMPORT_STAR": ("import", "import *"),
     "ASYNC_GEN_WRAP": ("async", "an async generator"),

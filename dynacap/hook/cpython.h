@@ -67,6 +67,13 @@ frame_function(const Frame *frame)
 #endif
 }
 
+/* The mapping in which a body keeps its names; borrowed, NULL at the entry of a function. */
+static inline PyObject *
+frame_namespace(const Frame *frame)
+{
+    return frame->f_locals;
+}
+
 /* Whether no instruction has run yet (false for each resume of a generator). */
 static inline int
 frame_at_entry(const Frame *frame)

@@ -196,23 +196,27 @@ ask(PyThreadState *tstate, PyObject *function)
     return answer;
 }
 
-/* Call `answer` (borrowed) with the frame's function and arguments; its result, owned. */
+/* Call `answer` (borrowed) with the frame's function and arguments, or the namespace of a body,
+ * which has none; its result, owned. */
 static PyObject *
 run_instead(PyThreadState *tstate, PyObject *answer, Frame *frame, Py_ssize_t n_arguments)
 {
     PyObject *few[FEW];
     PyObject **flat = few;
-    if (n_arguments + 1 > FEW) {
-        flat = PyMem_New(PyObject *, n_arguments + 1);
+    PyObject *namespace = frame_namespace(frame);
+    Py_ssize_t count = 1 + (namespace != NULL) + n_arguments;
+    if (count > FEW) {
+        flat = PyMem_New(PyObject *, count);
         if (flat == NULL) {
             return PyErr_NoMemory();
         }
     }
     flat[0] = frame_function(frame);
+    flat[1] = namespace;
     for (Py_ssize_t i = 0; i < n_arguments; i++) {
-        flat[i + 1] = frame_local(frame, i);
+        flat[count - n_arguments + i] = frame_local(frame, i);
     }
-    PyObject *result = run_flat(tstate, answer, flat, n_arguments + 1);
+    PyObject *result = run_flat(tstate, answer, flat, count);
     if (flat != few) {
         PyMem_Free(flat);
     }
@@ -222,7 +226,9 @@ run_instead(PyThreadState *tstate, PyObject *answer, Frame *frame, Py_ssize_t n_
 static int
 has_function_entry(Frame *frame, PyCodeObject *code, int throwflag)
 {
-    return !throwflag && (code->co_flags & (ANY_GENERATOR | FUNCTION_BODY)) == FUNCTION_BODY
+    int is_body = frame_namespace(frame) != NULL && !(code->co_flags & CO_OPTIMIZED);
+    return !throwflag && !(code->co_flags & ANY_GENERATOR)
+           && (is_body || (code->co_flags & FUNCTION_BODY) == FUNCTION_BODY)
            && frame_at_entry(frame);
 }
 

@@ -44,6 +44,9 @@ class Pep523Hook:
         """The function's code, which this hook never changes."""
         return function.__code__
 
+    def take(self, function: FunctionType) -> None:
+        """Nothing: each function is."""
+
     def compiled_function(
         self, function: FunctionType, table: FrameCallable, finish: Finish | None = None
     ) -> CompiledFunction:

@@ -21,7 +21,8 @@ NEVER: Final = Never()
 
 FrameCallable: TypeAlias = Callable[..., Any]
 """Runs in place of a frame, as ``frame_callable(function, *arguments)``: arguments in the order
-of ``co_varnames``, as CPython binds them (positional, keyword-only, ``*args``, ``**kwargs``)."""
+of ``co_varnames``, as CPython binds them (positional, keyword-only, ``*args``, ``**kwargs``).  The
+body of a class or module, and what ``exec`` runs, has its namespace for an argument."""
 
 Callback: TypeAlias = Callable[[FunctionType], FrameCallable | Never | None]
 """Asked for each new frame; ``None``: let it run as it is."""
@@ -71,9 +72,10 @@ class CompiledFunction(Protocol):
 class Hook(Protocol):
     """Offers the frames that start in a thread to a callback, while it is active there.
 
-    A frame is offered if it is the start of a Python function which is neither a generator nor a
-    coroutine and whose code is not marked.  The callback, and what it answers, run with the hook
-    inactive in the thread; an exception of the callback is logged and the frame runs as it is.
+    A frame is offered if it is the start of a Python function, or of a body, which is neither a
+    generator nor a coroutine and whose code is not marked.  The callback, and what it answers, run
+    with the hook inactive in the thread; an exception of the callback is logged and the frame runs
+    as it is.
     """
 
     name: str
@@ -106,6 +108,9 @@ class Hook(Protocol):
 
     def original_code(self, function: FunctionType) -> CodeType:
         """The code that the function had before the hook touched it."""
+
+    def take(self, function: FunctionType) -> None:
+        """Offer a function from its very next call on, for hooks that have to be told."""
 
     def compiled_function(
         self, function: FunctionType, table: FrameCallable, finish: Finish | None = None

@@ -10,6 +10,7 @@ original back.
 
 import inspect
 import os
+import sys
 import threading
 import weakref
 from contextlib import AbstractContextManager
@@ -18,6 +19,7 @@ from typing import Any
 
 from dynacap.hook import compiled_function
 from dynacap.hook.activation import Activation
+from dynacap.hook.bodies import body, is_body
 from dynacap.hook.code_table import CodeTable
 from dynacap.hook.failures import report_failure
 from dynacap.hook.functions import FunctionFinder
@@ -60,6 +62,8 @@ class Exchange:
         function = self._function()
         if function is None:
             raise RuntimeError("a trampoline ran for a function that is gone")
+        if is_body(self.original):
+            bound = (sys._getframe(1).f_locals,)
         callback = _activation.thread.callback
         if callback is not None and self.original not in _never:
             paused = _activation.pause()
@@ -69,6 +73,8 @@ class Exchange:
                     return _run_flat(answer, function, *bound)
             finally:
                 _activation.resume(paused)
+        if is_body(self.original):
+            return body(function, self.original, *bound)(None)
         return self._spread(self._as_it_was(function), *bound)
 
     def undo(self) -> None:
@@ -221,8 +227,13 @@ class SettraceHook:
     def take(self, function: FunctionType) -> None:
         """Dispatch a function from its first call on."""
         code = function.__code__
-        if code.co_flags & (_ANY_GENERATOR | _FUNCTION_BODY) == _FUNCTION_BODY:
+        if code.co_flags & _ANY_GENERATOR or code in _exchanged:
+            return
+        paused = _activation.pause()
+        try:
             _exchange(function, code)
+        finally:
+            _activation.resume(paused)
 
     def reset(self) -> None:
         """Put every exchanged code back and forget marks and findings."""

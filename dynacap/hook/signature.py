@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any, cast
 
+from dynacap.hook.bodies import is_body
+
+_OF_FUNCTIONS = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
 _SAFE = "_dynacap_"
 TRAMPOLINE_FILE = "<dynacap trampoline>"
 _UNITS_PER_ENTRY = 8
@@ -101,12 +104,14 @@ def trampoline(code: CodeType, run: Callable[..., Any]) -> CodeType:
     """
     parameters = _Parameters(code)
     free = [f"{_SAFE}free{index}" for index in range(len(code.co_freevars))]
+    # A local of a body's frame would be a name in its namespace.
+    called = f"{TRAMPOLINE_FILE!r}.__call__" if is_body(code) else f"{_SAFE}run"
     lines = [
         "def outer():",
         *(f" {name} = None" for name in free),
         f" def inner({parameters.declared()}):",
-        f"  {_SAFE}run = {TRAMPOLINE_FILE!r}",
-        f"  return {_SAFE}run({parameters.flat()})",
+        *(f"  {_SAFE}run = {TRAMPOLINE_FILE!r}" for _ in range(not is_body(code))),
+        f"  return {called}({parameters.flat()})",
         *(f"  {name}" for name in free),
         " return inner",
     ]
@@ -117,6 +122,7 @@ def trampoline(code: CodeType, run: Callable[..., Any]) -> CodeType:
         co_qualname=code.co_qualname,
         co_filename=code.co_filename,
         co_firstlineno=code.co_firstlineno,
+        co_flags=inner.co_flags & ~_OF_FUNCTIONS | code.co_flags & _OF_FUNCTIONS,
         co_linetable=_one_line(len(inner.co_code) // 2),
         co_varnames=(*shown, *inner.co_varnames[len(shown) :]),
         co_freevars=code.co_freevars,

@@ -12,6 +12,7 @@ def bind(func: FunctionType, code: CodeType) -> FunctionType:
     """Return a function that runs made code with the globals and the name of a user's function.
 
     It takes a list of the cells and the values, which it empties; it may be kept and called again.
+    Of a body, code runs in its namespace by what `hook.bodies` makes instead.
     """
     free = len(code.co_freevars)
     while len(_NO_CLOSURE) <= free:

@@ -12,6 +12,7 @@ import inspect
 from types import CodeType
 
 from dynacap.errors import ResumeError
+from dynacap.hook.bodies import is_body
 from dynacap.opcodes import Instruction
 from dynacap.opcodes.analysis import Kind, Stack
 from dynacap.opcodes.assemble import Assembler
@@ -31,10 +32,6 @@ class Layout:
     """Slots of the frame, and what it takes to fill them."""
 
     def __init__(self, code: CodeType, point: Point) -> None:
-        if not code.co_flags & inspect.CO_OPTIMIZED:
-            raise ResumeError(
-                f"{code.co_qualname}: the body of a class or module keeps a namespace"
-            )
         possible = set(range(code.co_nlocals)) - set(argument_cells(code).values())
         if point.bound != tuple(sorted(possible.intersection(point.bound))):
             # A value in the slot of a cell would crash the interpreter.
@@ -142,6 +139,10 @@ class Layout:
     ) -> CodeType:
         """Return the code object; `stack` is how many slots the written part needs."""
         code = self.code
+        names = code.co_varnames
+        if is_body(code) and not self.point.bound:
+            # Variables of inlined comprehensions; 3.12 would take those names off the namespace.
+            names = tuple(name if name in code.co_cellvars else f".{name}" for name in names)
         extra = tuple(f".{number}." for number in range(self.shift))
         flags = code.co_flags & ~_CALL_FLAGS
         return code.replace(
@@ -150,7 +151,7 @@ class Layout:
             co_posonlyargcount=0,
             co_kwonlyargcount=0,
             co_nlocals=code.co_nlocals + self.shift,
-            co_varnames=code.co_varnames + extra,
+            co_varnames=names + extra,
             co_flags=flags if generator else flags & ~GENERATOR_FLAGS,
             co_stacksize=max(code.co_stacksize, stack) + self.count,
             co_consts=tuple(out.constants),

@@ -22,7 +22,6 @@ from dynacap.cache import Options, Session
 from dynacap.config import config
 from dynacap.errors import DynacapError
 from dynacap.executor.chain import Site
-from dynacap.hook.settrace import SettraceHook
 from dynacap.place import Place
 
 Wanted = Callable[[FunctionType, CodeType], bool]
@@ -47,9 +46,9 @@ class Frames:
     @property
     def kind(self) -> str:
         """One word for all of it: ``whole``, ``pieces`` or ``plain``."""
-        if self.pieces or (self.whole and self.plain):
-            return "pieces"
-        return "whole" if self.whole or self.inlined else "plain"
+        if not self.whole + self.pieces + self.inlined:
+            return "plain"
+        return "pieces" if self.pieces or self.breaks or self.plain else "whole"
 
 
 class CaptureAll:
@@ -77,8 +76,7 @@ class CaptureAll:
 
     def take(self, function: FunctionType) -> None:
         """Let already the first call of a function be captured, where the hook needs that said."""
-        wanted = self._wanted(function, self.hook.original_code(function))
-        if wanted and isinstance(self.hook, SettraceHook):
+        if self._wanted(function, self.hook.original_code(function)):
             self.hook.take(function)
 
     def frames_of(self, code: CodeType) -> Frames:

@@ -1,6 +1,7 @@
 """Which frames are offered to a callback, and what takes their place."""
 
 import asyncio
+import builtins
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -171,17 +172,59 @@ def test_generator_is_closed_and_thrown_into(hook: Hook) -> None:
     assert log == ["closed", "caught", "closed"]
 
 
-def test_only_function_bodies_are_offered(hook: Hook) -> None:
-    seen: list[str] = []
-    with hook.active(noted(seen)):
-        exec(compile("x = 1", "somewhere", "exec"), {})
+def test_bodies_are_offered_with_their_namespace(hook: Hook) -> None:
+    if not hook.capabilities.replaces_running_frame:
+        pytest.skip("a body runs once, and its first run is not replaced")
+
+    def instead(function: Any, namespace: dict[str, Any]) -> str:
+        namespace["seen"] = function.__name__, sorted(namespace)
+        return "the result"
+
+    with hook.active(noted([], instead)):
+        names: dict[str, Any] = {"given": 1}
+        exec("raise KeyError", {}, names)
+        value = eval("given", {}, names)
         type("Empty", (), {})
 
         class Body:
-            y = 2
+            raise KeyError
 
-    assert Body.y == 2
-    assert seen == []
+    assert names["seen"] == ("<module>", ["given", "seen"])
+    assert value == "the result"
+    assert Body.seen == ("Body", [])  # type: ignore[attr-defined]
+
+
+def test_a_body_is_offered_once_it_is_taken(hook: Hook) -> None:
+    """Its names are those of its namespace, nothing else, whether it is replaced or not."""
+
+    def instead(function: Any, namespace: dict[str, Any]) -> None:
+        namespace["seen"] = sorted(namespace)
+
+    def build(function: Any, *args: Any) -> Any:
+        hook.take(function)
+        return built(function, *args)
+
+    def scope(value: int) -> Any:
+        class Body:
+            y = value
+
+            def method(self) -> Any:
+                return value, __class__  # type: ignore[name-defined]
+
+        return Body
+
+    built = builtins.__build_class__
+    try:
+        builtins.__build_class__ = build
+        with hook.active(lambda function: instead if function.__name__ == "Body" else None):
+            replaced = scope(1)
+        with hook.active(noted([])):
+            kept = scope(2)
+    finally:
+        builtins.__build_class__ = built
+    assert replaced.seen == []
+    assert (kept.y, kept().method()) == (2, (2, kept))
+    assert [name for name in vars(kept) if not name.endswith("__")] == ["y", "method"]
 
 
 def test_callback_and_replacement_run_unhooked(hook: Hook, replace: Function) -> None:

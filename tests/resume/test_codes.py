@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from dynacap.errors import ResumeError
+from dynacap.hook.bodies import body
 from dynacap.opcodes import Code, decode
 from dynacap.opcodes.analysis import Kind
 from dynacap.resume import Point, bind, enter, plain_code, step_code
@@ -146,10 +147,49 @@ def test_wrong_locals_are_refused(bound: tuple[int, ...]) -> None:
             plain_code(code, Point(len(decode(code)) - 1, 1, bound=bound))
 
 
-def test_class_bodies_are_refused() -> None:
-    code = compile("class A:\n    x = 1\n", "<sample>", "exec").co_consts[0]
-    with pytest.raises(ResumeError, match="namespace"):
-        plain_code(code, Point(0))
+BODY = """
+class Body:
+    x = [given]
+    for each in 1, 2, 3:
+        x.append(each)
+    try:
+        x[9]
+    except IndexError as error:
+        text = str(error)
+    squares = [each * each for each in x if each]
+    names = sorted(locals())
+    def method(self): return __class__
+"""
+
+
+@pytest.mark.parametrize("budget", [1, 3, 10, 20, 40, 80, 1000])
+def test_class_bodies_go_on_in_their_namespace(budget: int) -> None:
+    code = next(
+        each for each in compile(BODY, "<sample>", "exec").co_consts if isinstance(each, CodeType)
+    )
+    function = FunctionType(code, {"given": 5, "__name__": "somewhere"})
+    namespace: dict[str, Any] = {}
+    point, values = enter(code, (), ())
+    cells, values = values[: len(code.co_cellvars)], values[len(code.co_cellvars) :]
+    result: Any = ...
+    while result is ... and budget:
+        budget -= 1
+        step = step_code(code, point)
+        number, values = body(function, step.code, namespace)([*cells, *values])
+        outcome = step.outcomes[number]
+        if isinstance(outcome, Point):
+            point = outcome
+        else:
+            (result,) = values
+    if result is ...:
+        result = body(function, plain_code(code, point), namespace)([*cells, *values])
+    assert result is cells[code.co_cellvars.index("__class__")]
+    assert namespace["__classcell__"] is result
+    assert namespace["x"] == [5, 1, 2, 3]
+    assert namespace["squares"] == [25, 1, 4, 9]
+    assert namespace["text"] == "list index out of range"
+    known = {"__module__", "__qualname__", "__firstlineno__", "__static_attributes__"}
+    assert set(namespace["names"]) - known == {"x", "each", "text", "squares"}
 
 
 def test_made_code_is_kept() -> None:
