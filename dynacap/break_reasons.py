@@ -204,8 +204,9 @@ _LANGUAGE = _reasons(
     ("caller-exception", "The exception is asked for that the caller may be handling.",
      "ask for it inside an except of the same function, or pass it in"),
     ("late-error",
-     "An operation may raise inside a try, and the graph has changed something before.",
-     "do what may raise first, or outside the try"),
+     "An operation may raise where its exception is caught, or behind changes that are still to be"
+     " made outside, and the graph has changed something before.",
+     "do what may raise first"),
     ("internal-error", "Something in dynacap went wrong that never should.", _REPORT),
     ("guards-do-not-hold", "What was seen while capturing no longer held right after it.",
      "do not change the objects that the function reads from another thread"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynacap.codegen import runtime
 from dynacap.codegen.emit import Emitter, dict_setter, repeat_steps
-from dynacap.values.base import DELETED, Value
+from dynacap.values.base import DELETED, Value, is_outside
 from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
 from dynacap.values.iterator_outside import OutsideIterator, SimpleIterator
@@ -17,7 +17,7 @@ from dynacap.values.object import CellValue, ClassChange, ExceptionValue, Object
 def replay(e: Emitter, touched: list[Value]) -> None:
     """Write the effects, in the order in which the objects were first changed."""
     for value in touched:
-        if value.source is None and getattr(value, "real", None) is None:
+        if not is_outside(value):
             continue
         for cls in type(value).__mro__:
             rule = _RULES.get(cls)

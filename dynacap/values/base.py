@@ -189,6 +189,11 @@ def constant_or(value: Value, default: Any) -> Any:
         return default
 
 
+def is_outside(value: Value) -> bool:
+    """Whether a value stands for an object that was there before the region."""
+    return value.source is not None or getattr(value, "real", None) is not None
+
+
 def is_const(value: Value) -> bool:
     """Whether the value is an immutable object known to capture."""
     try:

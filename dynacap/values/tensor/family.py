@@ -22,7 +22,7 @@ from dynacap.fxlite.node import Node
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
 from dynacap.values.array import ArrayValue, MemoryValue, operate, takes, to_array
-from dynacap.values.base import Const, Value
+from dynacap.values.base import Const, Value, is_outside
 from dynacap.values.data_model.attributes import instance_dict
 from dynacap.values.object import payload_of
 from dynacap.values.symbol import SymbolValue
@@ -399,12 +399,12 @@ class TensorFamily:
                 self.graph.erase_node(node)
 
     def _keep_catchable(self, t: Tracer, node: Node) -> None:
-        """Break before what may raise inside a ``try`` once the graph cannot be run again.
+        """Break before what may raise, once the graph cannot be run again, where someone would
+        notice: a handler, or who holds an object that the program has changed by then.
 
-        A graph that raises is run again as plain Python, where handlers catch; but not if it
-        changed something before.
+        A graph that raises is run again as plain Python; but not if it changed something before.
         """
-        self._caught = self._caught or t.inside_try()
+        self._caught = self._caught or t.inside_try() or any(map(is_outside, t.touched))
         if not self._caught:
             return
         while self._unchecked[0] is not node:

@@ -14,7 +14,7 @@ from torch.autograd.function import Function, FunctionCtx, _SingleLevelFunction
 
 from dynacap.fxlite.effects import is_impure
 from dynacap.fxlite.node import Node
-from dynacap.values.base import Const, Known, Value
+from dynacap.values.base import Const, Known, Value, is_outside
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.attributes import get_attribute
 from dynacap.values.natives import native
@@ -82,8 +82,7 @@ def _run_forward(t: Tracer, cls: Value, context: ContextValue, operands: list[Va
     finally:
         family.set_recording(recording)
     for value in t.touched:
-        outside = value.source is not None or getattr(value, "real", None) is not None
-        if outside and value not in touched:
+        if is_outside(value) and value not in touched:
             _refuse(t, cls.known(), f"changes a {value.describe()} from outside")
     return result
 
