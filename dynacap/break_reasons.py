@@ -131,6 +131,8 @@ _EFFECTS = _reasons(
      "work it out once, outside the compiled function"),
     ("traceback", "A traceback is looked into, or its text is made.",
      "do it where the exception is reported"),
+    ("profiler", "A profiler's label ends that began before.",
+     "keep graph breaks out of the block of record_function"),
     ("import", "A module is imported for the first time.", "import it at the top of the file"),
     ("lru-cache", "The function keeps its results in a cache, whose hits and effects must stay.",
      "call the function that is wrapped, or cache outside the compiled function"),

@@ -108,6 +108,7 @@ VARYING: list[tuple[Callable[..., Any], list[tuple[Any, ...]], int]] = [
     (lambda x, n: [x, x + 1, x + 2][n], [(torch.ones(3), n) for n in (0, 1, 2)], 3),
     (lambda x, f: x * f, [(torch.ones(3), f) for f in (0.1, 0.2, 0.7, 1.5)], 2),
     (lambda x, f: x * (1 - f) + f, [(torch.ones(3), f) for f in (0.1, 0.2, 0.7)], 2),
+    (lambda x, f: x / -f, [(torch.ones(3), f) for f in (0.1, 0.2, 0.0, -0.0)], 2),
     (lambda x, f: x if f > 0.5 else -x, [(torch.ones(3), f) for f in (0.1, 0.7)], 2),
 ]  # fmt: skip
 

@@ -135,8 +135,8 @@ def _overrides(t: Tracer, sub: type, base: type, name: str) -> bool:
 def unary_op(t: Tracer, symbol: str, operand: Value) -> Value:
     """``-x``, ``+x``, ``~x``."""
     name, real = _UNARY[symbol]
-    if type(operand) is SymbolValue and operand.cls is int and symbol == "-":
-        return binary_op(t, "-", Const(0), operand)
+    if type(operand) is SymbolValue and symbol == "-":
+        return binary_op(t, "*", operand, Const(operand.cls(-1)))  # of floats, zeros too
     if _folds(operand):
         folded = fold(t, real, [operand], {})
         if folded is not None:

@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd.profiler import record_function
+from torch.optim.adam import adam
 
 from dynacap.values.base import Const, Value, constant_or
 from dynacap.values.container import ListValue, TupleValue, fresh_dict
-from dynacap.values.data_model.attributes import find_attribute, get_attribute, real_of
-from dynacap.values.natives import native
+from dynacap.values.data_model.attributes import (
+    find_attribute,
+    get_attribute,
+    real_of,
+    set_attribute,
+)
+from dynacap.values.function import FunctionValue
+from dynacap.values.natives import native, native_code
 from dynacap.values.object import ObjectValue
+from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tensor.arguments import lower_all
 from dynacap.values.tensor.value import TensorValue
 
@@ -66,16 +74,75 @@ def enter_or_leave(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Va
     return Const(None)
 
 
+class Label(Rebuildable):
+    """What runs between the two ends of a ``with record_function(...)``.
+
+    The graph shows profilers its own labels; one whose block the region does not leave is begun
+    for real where the region ends, so that whoever leaves the block can end it.
+    """
+
+    __slots__ = ("arguments", "ended")
+
+    def __init__(self, arguments: list[Value]) -> None:
+        super().__init__()
+        self.arguments = arguments
+        self.ended = False
+
+    @property
+    def cls(self) -> type:
+        """What torch gives."""
+        return torch.ScriptObject
+
+    def recipe(self, t: Tracer) -> Recipe:
+        """Begin it; one that is over is begun and ended."""
+        return (_ended_label if self.ended else _BEGIN), self.arguments
+
+
+_BEGIN: Any = torch.ops.profiler._record_function_enter_new
+
+
+def _ended_label(*arguments: Any) -> Any:
+    label = _BEGIN(*arguments)
+    torch.ops.profiler._record_function_exit._RecordFunction(label)
+    return label
+
+
 @native(record_function.__enter__)
-def start_recording(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """A label for profilers: the graph has its own."""
+def begin_label(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """``with record_function(name):``."""
+    label = Label([get_attribute(t, args[0], name) for name in ("name", "args")])
+    set_attribute(t, args[0], "record", label)
     return args[0]
 
 
 @native(record_function.__exit__)
-def stop_recording(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """The counterpart."""
+def end_label(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The end of its block."""
+    label = get_attribute(t, args[0], "record")
+    if not isinstance(label, Label):
+        return t.graph_break("profiler", "the block of a profiler's label ends")
+    label.ended = True
     return Const(None)
+
+
+@native_code(adam.__code__)
+def update_parameters(
+    t: Tracer, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    """An optimizer's update, as every one of torch's is wrapped.
+
+    While code is captured, torch takes counts of steps as tensors; ``capturable`` is the form
+    of the update that is written for that (``torch.compile`` sets it too).
+    """
+    cells = dict(zip(function.code.co_freevars, t.closure(function), strict=True))
+    lists = [each.items for each in args if isinstance(each, ListValue) and each.is_loaded]
+    tensors = [item for items in lists for item in items if isinstance(item, TensorValue)]
+    on_cpu = all(tensor.fake.device.type == "cpu" for tensor in tensors)
+    if on_cpu and "capturable" in kwargs:
+        kwargs["capturable"] = Const(True)
+    update = t.cell_content(cells["func" if on_cpu else "disabled_func"])
+    assert update is not None
+    return t.call(update, args, kwargs)
 
 
 @native(torch.nn.RNNBase._weights_have_changed)
