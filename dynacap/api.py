@@ -144,7 +144,7 @@ def _compile_function(function: types.FunctionType, options: Options) -> Any:
     driver = make_driver(options)
     session = driver.session
     place = session.function_place(driver.hook.original_code(function))
-    compiled = make_compiled_function(function, place.table, driver.finish)
+    compiled = make_compiled_function(function, place.table, driver.trampoline())
     compiled._dynacap_session = session  # type: ignore[attr-defined]
     compiled._dynacap_place = place  # type: ignore[attr-defined]
     return compiled

@@ -23,6 +23,7 @@ from dynacap.guards.checker import PythonChecker
 from dynacap.guards.table import PythonEntryTable
 from dynacap.hook import CompiledFunction, Hook, set_suspend_type
 from dynacap.hook.bodies import is_body
+from dynacap.hook.protocol import Finish
 from dynacap.place import Place, hidden_codes as place_codes
 from dynacap.running import Runner, Values, hidden_codes, without_ours
 from dynacap.suspend import Suspend
@@ -58,6 +59,7 @@ class Driver:
         self.wanted = wanted
         self._runners: dict[Site, Runner] = {}
         self._answers: dict[Place, CompiledFunction] = {}
+        self._paths: dict[Sites, Any] = {}
         session.when_cleared = weakref.WeakMethod(self.clear)
         hide(hook)
 
@@ -65,6 +67,11 @@ class Driver:
         """Forget what belongs to dropped entries."""
         self._runners.clear()
         self._answers.clear()
+        self._paths.clear()
+
+    def trampoline(self, weakly: bool = False) -> Finish:
+        """What goes on from a suspended region, by the paths that are known or :meth:`finish`."""
+        return self.hook.trampoline(self, self._paths, weakly)
 
     # -- the loop --------------------------------------------------------------------------------
     def finish(self, suspend: Any) -> Any:
@@ -133,6 +140,8 @@ class Driver:
             raised = without_ours(error)
         else:
             values += result
+            if not stack and sites not in self._paths:
+                self._learn(sites, runner)
             return waiting if outcome is None else (*waiting, outcome), values
         finally:
             self.hook.exit(token)
@@ -147,6 +156,23 @@ class Driver:
             if type(value) is FunctionType:
                 if self.wanted(value, self.hook.original_code(value)):
                     self.hook.take(value)
+
+    def _learn(self, sites: Sites, runner: Runner) -> None:
+        """Let the hook go on from here by itself the next time."""
+        waiting = sites[:-1]
+        if len(sites) <= MAX_CHAIN and not any(site.point.excs for site in waiting):
+            path = runner.path(waiting)
+            if path is not None:
+                self._paths[sites] = path
+
+    def table_at(self, sites: Sites) -> Any:
+        """The entries at which frames at these sites go on; asked by the hook, like `thrown`."""
+        return self.session.piece(sites).table
+
+    def thrown(self, sites: Sites, values: Values, error: BaseException) -> Any:
+        """An exception left the frame for which these wait."""
+        rest: Rest = []
+        return self._run_piece(*self._throw(sites, values, without_ours(error), rest), rest)
 
     def _bare(self, sites: Sites, values: Values) -> Suspend:
         """Leave it to the hook to run all the frames, with none of ours below them."""
@@ -235,6 +261,8 @@ class Driver:
 
     def offer(self, function: FunctionType) -> Any:
         """The hook's question: what runs in place of a frame of this function."""
+        if not function.__dict__ and not self.wanted(function, self.hook.original_code(function)):
+            return None  # whatever torch's tables say
         mark = marks.of(function)
         if mark is not None and mark.kind == "disable":
             return _run_disabled if mark.recursive else None
@@ -253,10 +281,8 @@ class Driver:
             return None
         answer = self._answers.get(place)
         if answer is None:
-            finish = _weak_finish(weakref.WeakMethod(self.finish))
-            self.hook.mark_hidden(finish.__code__)
             answer = self._answers[place] = self.hook.compiled_function(
-                _ANY_FUNCTION, place.table, finish
+                _ANY_FUNCTION, place.table, self.trampoline(weakly=True)
             )
         return answer
 
@@ -281,15 +307,6 @@ def _run_disabled(*flat: Any) -> Any:
     return call_flat(flat)
 
 
-def _weak_finish(method: weakref.WeakMethod[Any]) -> FunctionType:
-    def finish(suspend: Any) -> Any:
-        driver_finish = method()
-        assert driver_finish is not None, "the driver runs what it answered"
-        return driver_finish(suspend)
-
-    return finish  # type: ignore[return-value]
-
-
 def hide(hook: Hook) -> None:
     """Keep our frames between the user's out of tracebacks, and from torch.compile, which may be
     what calls us.
@@ -299,6 +316,7 @@ def hide(hook: Hook) -> None:
         Driver._run_piece,
         Driver._advance,
         Driver._throw,
+        Driver.thrown,
         Driver._run_function,
         _run_disabled,
     )

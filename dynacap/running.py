@@ -54,6 +54,17 @@ class Runner:
             return None, [self.plain(own, handled)]
         return self._run(step, outcomes, own, handled)
 
+    def path(self, waiting: tuple[Site, ...]) -> Any:
+        """How the hook runs this step by itself, and where it leads; None if that cannot be."""
+        step, outcomes = self._steps.get("step", (None, ()))
+        bound = None if step is None else self._bound.get(step.code)
+        if bound is None:
+            return None
+        count = sum(site.count - 1 for site in waiting)
+        sites = tuple(waiting if then is None else (*waiting, then) for then in outcomes)
+        ends = tuple(then is None for then in outcomes)
+        return self.hook.path(bound, count, self.site.first_local, waiting, sites, ends)
+
     def plain(self, own: Values, handled: Any) -> Any:
         """Run the frame to its end; gives its result."""
         return self._call(plain_code(self.site.code, self.site.point), own, handled)

@@ -32,6 +32,25 @@ class Active:
         /,
     ) -> None: ...
 
+class Path:
+    """trampoline.c"""
+
+    def __init__(
+        self,
+        step: FunctionType,
+        waiting: int,
+        head: int,
+        rest: tuple[Any, ...],
+        sites: tuple[Any, ...],
+        ends: tuple[bool, ...],
+    ) -> None: ...
+
+class Trampoline:
+    """trampoline.c; the twin is dynacap/hook/trampoline.py."""
+
+    def __init__(self, driver: Any, paths: dict[Any, Any], weakly: bool = False) -> None: ...
+    def __call__(self, suspend: Any, /) -> Any: ...
+
 # activation.c
 def enter(callback: Callback | None, /) -> int: ...
 def exit(token: int, /) -> None: ...

@@ -2,6 +2,7 @@
 #include "activation.h"
 #include "binding.h"
 #include "traceback.h"
+#include "trampoline.h"
 #include <structmember.h>
 
 #define FEW 16
@@ -57,7 +58,7 @@ finished(PyObject *result, PyObject *finish)
     if (result == NULL || finish == NULL || Py_TYPE(result) != suspend_type) {
         return result;
     }
-    PyObject *final = PyObject_CallOneArg(finish, result);
+    PyObject *final = finish_suspended(finish, result);
     Py_DECREF(result);
     return final != NULL && Py_TYPE(final) == suspend_type ? run_bare(final) : final;
 }

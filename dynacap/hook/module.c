@@ -4,6 +4,7 @@
 #include "code_cache.h"
 #include "compiled_function.h"
 #include "eval_hook.h"
+#include "trampoline.h"
 
 static PyObject *
 enter(PyObject *module, PyObject *callback)
@@ -76,7 +77,9 @@ set_suspend_type(PyObject *module, PyObject *type)
         PyErr_Format(PyExc_TypeError, "expected a class or None, not %R", type);
         return NULL;
     }
-    compiled_function_set_suspend_type(type == Py_None ? NULL : (PyTypeObject *)type);
+    PyTypeObject *suspend_type = type == Py_None ? NULL : (PyTypeObject *)type;
+    compiled_function_set_suspend_type(suspend_type);
+    trampoline_set_suspend_type(suspend_type);
     Py_RETURN_NONE;
 }
 
@@ -134,10 +137,15 @@ module_exec(PyObject *module)
     }
     PyObject *compiled = add_type(module, &compiled_function_spec, "CompiledFunction");
     PyObject *active = add_type(module, &active_spec, "Active");
-    int status = compiled == NULL || active == NULL ? -1 : 0;
+    PyObject *path = add_type(module, &path_spec, "Path");
+    PyObject *trampoline = add_type(module, &trampoline_spec, "Trampoline");
+    int status = compiled == NULL || active == NULL || path == NULL || trampoline == NULL ? -1 : 0;
     if (status == 0) {
         compiled_function_set_type((PyTypeObject *)compiled);
+        trampoline_set_types((PyTypeObject *)path, (PyTypeObject *)trampoline);
     }
+    Py_XDECREF(path);
+    Py_XDECREF(trampoline);
     Py_XDECREF(compiled);
     Py_XDECREF(active);
     return status;

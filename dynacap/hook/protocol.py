@@ -117,6 +117,29 @@ class Hook(Protocol):
     ) -> CompiledFunction:
         """Make a :class:`CompiledFunction`; as a callback's answer it serves like its table."""
 
+    def trampoline(self, driver: Any, paths: dict[Any, Any], weakly: bool = False) -> Finish:
+        """What goes on from a suspended region: ``driver.finish``, or by ``paths`` where it can.
+
+        A path says what ``driver`` did before: see :meth:`path`.  It is asked for the rest by
+        ``finish``, ``offer``, ``table_at`` and ``thrown``.
+        """
+
+    def path(
+        self,
+        step: FunctionType,
+        waiting: int,
+        head: int,
+        rest: tuple[Any, ...],
+        sites: tuple[Any, ...],
+        ends: tuple[bool, ...],
+    ) -> Any:
+        """How to go on from a break without the driver; None where this hook cannot.
+
+        ``step`` runs the instruction, given the frame's values behind the function; the first
+        ``waiting`` values of all belong to the frames at ``rest``, the next ``head`` stay in front
+        of what the step gives.  By its outcome: the ``sites`` then, and whether the frame ``ends``.
+        """
+
     def set_suspend_type(self, suspend_type: type | None) -> None:
         """The class of results that are unfinished, see :class:`CompiledFunction`."""
 

@@ -31,7 +31,8 @@ from dynacap.hook.protocol import (
     FrameCallable,
     Never,
 )
-from dynacap.hook.signature import TRAMPOLINE_FILE, spreader, trampoline
+from dynacap.hook.signature import TRAMPOLINE_FILE, spreader, trampoline as trampoline_code
+from dynacap.hook.trampoline import trampoline
 
 _ANY_GENERATOR = (
     inspect.CO_GENERATOR
@@ -55,7 +56,7 @@ class Exchange:
         self.original = function.__code__
         self._spread = spreader(self.original)
         self._function = weakref.ref(function)
-        function.__code__ = trampoline(self.original, self.run)
+        function.__code__ = trampoline_code(self.original, self.run)
 
     def run(self, *bound: Any) -> Any:
         """What the trampoline calls, with the arguments that it bound."""
@@ -223,6 +224,13 @@ class SettraceHook:
         return compiled_function.CompiledFunction(
             function, table, finish, _activation, original_code
         )
+
+    def trampoline(self, driver: Any, paths: dict[Any, Any], weakly: bool = False) -> Finish:
+        """The driver's loop."""
+        return trampoline(driver, weakly)
+
+    def path(self, *fields: Any) -> None:
+        """None: all breaks go through the driver."""
 
     def take(self, function: FunctionType) -> None:
         """Dispatch a function from its first call on."""
