@@ -21,7 +21,7 @@ from dynacap.backends.numpy_layer.memory import shown_as
 from dynacap.codegen import runtime
 from dynacap.guards.source import FunctionGlobals, Source
 from dynacap.values.array import ArrayValue
-from dynacap.values.base import Const, Known, Lazy, Value
+from dynacap.values.base import NONE, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, Stored, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.exceptions import expect_nothing_handled
@@ -89,6 +89,15 @@ class Emitter:
     def helper(self, function: Any) -> str:
         """A name for a function of the runtime module."""
         return self.constant(function, getattr(function, "__name__", "helper"))
+
+    def kind(self, cls: type) -> str:
+        """A name for a class."""
+        known = vars(builtins).get(cls.__name__) is cls
+        return cls.__name__ if known else self.constant(cls, cls.__name__)
+
+    def empty(self, base: type, cls: type) -> str:
+        """A new object of a class, as its built-in base makes it."""
+        return f"{self.kind(base)}.__new__({self.kind(cls)})"
 
     def line(self, text: str) -> None:
         """Add a line."""
@@ -178,10 +187,6 @@ def _known(e: Emitter, value: Known) -> str:
     return e.constant(value.value, getattr(value.value, "__name__", "known"))
 
 
-def _lazy(e: Emitter, value: Lazy) -> str:
-    return e.constant(value.real, type(value.real).__name__.lower())
-
-
 def _node(e: Emitter, value: NodeValue) -> str:
     node = value.node
     name = e.outputs.get(node)
@@ -212,63 +217,43 @@ def _tuple(e: Emitter, value: TupleValue) -> str:
     cls = value.type_
     if cls is tuple:
         return e.let("items", items) if len(items) > 60 else items
-    maker = e.constant(cls, cls.__name__)
-    if hasattr(cls, "_fields") or cls.__new__ is tuple.__new__:
-        name = e.let(cls.__name__.lower(), f"tuple.__new__({maker}, {items})")
-    else:
-        name = e.let(cls.__name__.lower(), f"{maker}({items})")
+    plain = hasattr(cls, "_fields") or cls.__new__ is tuple.__new__
+    made = f"tuple.__new__({e.kind(cls)}, {items})" if plain else f"{e.kind(cls)}({items})"
+    name = e.let(cls.__name__.lower(), made)
     e.fill_attributes(value, name)
     return name
 
 
 def _list(e: Emitter, value: ListValue) -> str:
-    cls = value.type_
-    if cls is list:
-        name = e.let("items", "[]")
-        extend = f"{name}.extend"
-    elif issubclass(cls, collections.deque):
-        maker = e.constant(cls, cls.__name__)
-        size = "" if value.maxlen is None else f"(), {value.maxlen}"
-        name = e.let(
-            "items", f"{maker}({size})" if cls is collections.deque else f"{maker}.__new__({maker})"
-        )
-        extend = f"{e.constant(collections.deque, 'deque')}.extend({name}, "
-    else:
-        maker = e.constant(cls, cls.__name__)
-        name = e.let("items", f"list.__new__({maker})")
-        extend = f"list.extend({name}, "
+    base = collections.deque if issubclass(value.type_, collections.deque) else list
+    name = e.let("items", "[]" if value.type_ is list else e.empty(base, value.type_))
     e.built(value, name)
+    if value.maxlen is not None:
+        e.line(f"{e.kind(base)}.__init__({name}, (), {value.maxlen})")
     if value.items:
         items = f"[{', '.join([e.expr(item) for item in value.items])}]"
-        e.line(f"{extend}({items})" if not extend.endswith(" ") else f"{extend}{items})")
+        e.line(f"{e.kind(base)}.extend({name}, {items})")
     e.fill_attributes(value, name)
     return name
 
 
-def dict_setter(e: Emitter, cls: type) -> str:
-    """The function that stores an item without asking a subclass."""
-    if issubclass(cls, collections.OrderedDict):
-        return f"{e.constant(collections.OrderedDict, 'OrderedDict')}.__setitem__"
-    return "dict.__setitem__"
+def dict_method(e: Emitter, cls: type, method: str) -> str:
+    """A method of dicts that does not ask a subclass."""
+    ordered = issubclass(cls, collections.OrderedDict)
+    return f"{e.kind(collections.OrderedDict if ordered else dict)}.{method}"
 
 
 def _dict(e: Emitter, value: DictValue) -> str:
     if value.owner is not None:
         return e.let("attributes", f"{e.expr(value.owner)}.__dict__")
     cls = value.type_
-    if cls is dict:
-        name = e.let("mapping", "{}")
-    elif issubclass(cls, collections.defaultdict):
-        factory = e.expr(value.default) if value.default is not None else "None"
-        maker = e.constant(cls, cls.__name__)
-        name = e.let("mapping", f"{maker}.__new__({maker})")
-        base = e.constant(collections.defaultdict, "defaultdict")
-        e.line(f"{base}.__init__({name}, {factory})")
-    else:
-        maker = e.constant(cls, cls.__name__)
-        name = e.let("mapping", f"{maker}.__new__({maker})")
+    kinds = (collections.OrderedDict, collections.defaultdict, dict)
+    base: Any = next(base for base in kinds if issubclass(cls, base))
+    name = e.let("mapping", "{}" if cls is dict else e.empty(base, cls))
+    if base is collections.defaultdict:
+        e.line(f"{e.kind(base)}.__init__({name}, {e.expr(value.default or NONE)})")
     e.built(value, name)
-    setter = dict_setter(e, cls)
+    setter = dict_method(e, cls, "__setitem__")
     for key, item in value.items(e.machine):
         key_text, item_text = e.expr(key), e.expr(item)
         if cls is dict:
@@ -281,12 +266,11 @@ def _dict(e: Emitter, value: DictValue) -> str:
 
 def _set(e: Emitter, value: SetValue) -> str:
     cls = value.type_
-    maker = e.constant(cls, cls.__name__)
     if issubclass(cls, frozenset):
         items = ", ".join(e.expr(item) for item in value.items.values())
-        name = e.let("members", f"frozenset.__new__({maker}, [{items}])")
+        name = e.let("members", f"frozenset.__new__({e.kind(cls)}, [{items}])")
     else:
-        name = e.let("members", f"set.__new__({maker})")
+        name = e.let("members", e.empty(set, cls))
         repeat_steps(e, value, name)
     e.fill_attributes(value, name)
     return name
@@ -309,43 +293,34 @@ def _slice(e: Emitter, value: SliceValue) -> str:
 
 def _object(e: Emitter, value: ObjectValue) -> str:
     cls = value.type_
-    name = e.let(cls.__name__.lower(), f"{e.helper(runtime.object_new)}({e.constant(cls)})")
-    e.built(value, name)
-    _fill_slots(e, value, name)
-    e.fill_attributes(value, name)
-    return name
+    made = f"{e.helper(runtime.object_new)}({e.kind(cls)})"
+    return _filled(e, value, e.let(cls.__name__.lower(), made))
 
 
 def _payload(e: Emitter, value: PayloadValue) -> str:
-    maker = e.constant(value.base.__new__, value.base.__name__)
-    payload = e.expr(Const(value.payload))
-    name = e.let(value.type_.__name__.lower(), f"{maker}({e.constant(value.type_)}, {payload})")
+    made = f"{value.base.__name__}.__new__({e.kind(value.type_)}, {e.expr(Const(value.payload))})"
+    return _filled(e, value, e.let(value.type_.__name__.lower(), made))
+
+
+def _filled(e: Emitter, value: ObjectValue, name: str) -> str:
+    """An object that was just made, with its slots and attributes."""
     e.built(value, name)
-    _fill_slots(e, value, name)
+    for slot, held in value.slots.items():
+        if isinstance(held, Value):
+            e.line(f"object.__setattr__({name}, {slot!r}, {e.expr(held)})")
     e.fill_attributes(value, name)
     return name
 
 
-def _fill_slots(e: Emitter, value: ObjectValue, name: str) -> None:
-    for slot, held in value.slots.items():
-        if isinstance(held, Value):
-            e.line(f"object.__setattr__({name}, {slot!r}, {e.expr(held)})")
-
-
 def _exception(e: Emitter, value: ExceptionValue) -> str:
-    cls = e.constant(value.type_, value.type_.__name__)
-    args = f"({e.exprs(value.args)})"
-    name = e.let("exc", f"{e.helper(runtime.make_exception)}({cls}, {args})")
-    e.built(value, name)
-    _fill_slots(e, value, name)
-    e.fill_attributes(value, name)
+    made = f"{e.helper(runtime.make_exception)}({e.kind(value.type_)}, ({e.exprs(value.args)}))"
+    name = _filled(e, value, e.let("exc", made))
     if value.raised:
         e.give_traceback(value, name)
         if value.context is None:
             expect_nothing_handled(e.machine)  # it would be the context
     if value.cause is not None or value.context is not None or value.suppress:
-        cause = e.expr(value.cause) if value.cause is not None else "None"
-        context = e.expr(value.context) if value.context is not None else "None"
+        cause, context = e.expr(value.cause or NONE), e.expr(value.context or NONE)
         link = e.helper(runtime.link_exception)
         e.line(f"{link}({name}, {cause}, {context}, {value.suppress})")
     return name
@@ -375,8 +350,7 @@ def _function(e: Emitter, value: FunctionValue) -> str:
         value.name,
         f"{e.helper(runtime.make_function)}({e.constant(value.code, 'code')},"
         f" {function_globals(e, value)}, {(value.name, value.qualname)!r},"
-        f" {e.expr(value.defaults) if value.defaults is not None else None}, ({cells}),"
-        f" {e.expr(value.kwdefaults) if value.kwdefaults is not None else None})",
+        f" {e.expr(value.defaults or NONE)}, ({cells}), {e.expr(value.kwdefaults or NONE)})",
     )
     e.built(value, name)
     for field, held in value.fields.items():
@@ -406,7 +380,7 @@ def _bound_method(e: Emitter, value: BoundMethod) -> str:
 
 
 def _property(e: Emitter, value: PropertyValue) -> str:
-    return e.let("descriptor", f"{e.constant(value.cls)}({e.exprs(value.parts)})")
+    return e.let("descriptor", f"{e.kind(value.cls)}({e.exprs(value.parts)})")
 
 
 def _super(e: Emitter, value: SuperValue) -> str:
@@ -417,7 +391,6 @@ _RULES: dict[type, Rule] = {
     Const: _const,
     SymbolValue: _symbol,
     Known: _known,
-    Lazy: _lazy,
     NodeValue: _node,
     ArrayValue: _array,
     TupleValue: _tuple,

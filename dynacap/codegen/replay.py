@@ -6,7 +6,7 @@ import collections
 from typing import Any
 
 from dynacap.codegen import runtime
-from dynacap.codegen.emit import Emitter, dict_setter, repeat_steps
+from dynacap.codegen.emit import Emitter, dict_method, repeat_steps
 from dynacap.values.base import DELETED, Value, is_outside
 from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
@@ -31,8 +31,8 @@ def replay(e: Emitter, touched: list[Value]) -> None:
 
 def _dict(e: Emitter, value: DictValue) -> None:
     name = e.expr(value)
-    setter = dict_setter(e, value.type_)
-    deleter = setter.replace("__setitem__", "__delitem__")
+    setter = dict_method(e, value.type_, "__setitem__")
+    deleter = dict_method(e, value.type_, "__delitem__")
     for key in value.dirty:
         held = value.over[key]
         key_text = e.expr(value.key_value(e.machine, key))
@@ -58,7 +58,7 @@ def _list(e: Emitter, value: ListValue) -> None:
         return
     items = f"[{', '.join([e.expr(item) for item in value.items])}]"
     if issubclass(value.type_, collections.deque):
-        base = e.constant(collections.deque, "deque")
+        base = e.kind(collections.deque)
         fresh = e.let("items", items)
         e.line(f"{base}.clear({name})")
         e.line(f"{base}.extend({name}, {fresh})")

@@ -30,10 +30,7 @@ from dynacap.values.wording import error_of, instance_named
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
-_C_METHODS = (
-    types.MethodDescriptorType,
-    types.WrapperDescriptorType,
-)
+_C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _EXCEPTION_OR_NONE = (BaseException, type(None))
 _C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _GENERIC_GETATTRIBUTE = {
@@ -41,19 +38,8 @@ _GENERIC_GETATTRIBUTE = {
     for cls in (object, types.ModuleType, types.FunctionType, type(len), types.MethodType)
 }
 _TYPE_FIELDS = frozenset(
-    {
-        "__name__",
-        "__qualname__",
-        "__module__",
-        "__doc__",
-        "__mro__",
-        "__bases__",
-        "__base__",
-        "__flags__",
-        "__abstractmethods__",
-        "__annotations__",
-        "__text_signature__",
-    }
+    "__name__ __qualname__ __module__ __doc__ __mro__ __bases__ __base__ __flags__"
+    " __abstractmethods__ __annotations__ __text_signature__".split()
 )
 
 
@@ -92,13 +78,12 @@ def _unless_raised(t: Tracer, cls: type, find: Callable[[], Value | None]) -> Va
     try:
         return find()
     except UserRaise as raised:
-        if not _is_attribute_error(raised.exc) or t.lookup(cls, "__getattr__") is MISSING:
+        if (
+            not issubclass(raised.exc.cls, AttributeError)
+            or t.lookup(cls, "__getattr__") is MISSING
+        ):
             raise
         return None
-
-
-def _is_attribute_error(exc: Value) -> bool:
-    return issubclass(exc.cls, AttributeError)
 
 
 def generic_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
@@ -143,49 +128,47 @@ def _bind_made(t: Tracer, made: PropertyValue, obj: Value | None, cls: type) -> 
     return made if obj is None else call_value(t, made.parts[0], [obj])
 
 
+def _property_part(t: Tracer, raw: Any, value: Value, part: str, cls: type, name: str) -> Value:
+    """A property's function of that kind, or the error of one that has none."""
+    if getattr(raw, part) is None:
+        what = {"fget": "getter", "fset": "setter", "fdel": "deleter"}[part]
+        text = f"property {name!r} of {cls.__qualname__!r} object has no {what}"
+        t.raise_error(AttributeError, text)
+    return _part(t, getattr(raw, part), value, part)
+
+
 def _bind_property(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
     if obj is None:
         return value
-    if raw.fget is None:
-        name = next((n for c in cls.__mro__ for n, held in vars(c).items() if held is raw), "")
-        t.raise_error(
-            AttributeError, f"property {name!r} of {cls.__qualname__!r} object has no getter"
-        )
-    return call_value(t, _part(t, raw.fget, value, "fget"), [obj])
+    name = next((n for c in cls.__mro__ for n, held in vars(c).items() if held is raw), "")
+    return call_value(t, _property_part(t, raw, value, "fget", cls, name), [obj])
 
 
 def _bind_staticmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
     return _part(t, raw.__func__, value, "__func__")
 
 
+def _class_of(t: Tracer, obj: Value | None, cls: type) -> Value:
+    """What a class method gets for its class, if it is found through ``obj``."""
+    found = isinstance(obj, Known) and isinstance(obj.value, type)
+    return obj if found and obj is not None else t.class_value(cls)
+
+
 def _bind_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
-    owner = (
-        obj
-        if obj is not None
-        and isinstance(obj.cls, type)
-        and type(obj) is Known
-        and (isinstance(obj.value, type))
-        else t.class_value(cls)
-    )
     func = _part(t, raw.__func__, value, "__func__")
     if not isinstance(func, FunctionValue) and t.lookup(func.cls, "__get__") is not MISSING:
         t.graph_break("unsupported-field", "a classmethod around another descriptor")
-    return BoundMethod(func, owner)
+    return BoundMethod(func, _class_of(t, obj, cls))
 
 
 def _bind_c_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
     if find_native(raw) is None and not is_pure(raw):
         return t.wrap(raw.__get__(None, cls), None)
-    is_class = type(obj) is Known and isinstance(obj.value, type)
-    return BoundMethod(Known(raw), obj if is_class and obj is not None else t.class_value(cls))
+    return BoundMethod(Known(raw), _class_of(t, obj, cls))
 
 
 def _bind_c_method(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
     return value if obj is None else BoundMethod(value, obj)
-
-
-def _bind_builtin(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
-    return value
 
 
 def _bind_field(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value | None:
@@ -199,7 +182,7 @@ _BINDERS: dict[type, Any] = {
     types.ClassMethodDescriptorType: _bind_c_classmethod,
     types.MethodDescriptorType: _bind_c_method,
     types.WrapperDescriptorType: _bind_c_method,
-    types.BuiltinFunctionType: _bind_builtin,
+    types.BuiltinFunctionType: lambda t, raw, value, obj, cls: value,
     types.GetSetDescriptorType: _bind_field,
     types.MemberDescriptorType: _bind_field,
 }
@@ -309,17 +292,15 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
         found = _unless_raised(
             t, meta, lambda: bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
         )
-        if found is None and t.lookup(meta, "__getattr__") is not MISSING:
-            return call_special(t, obj, "__getattr__", [Const(name)])
-        return found
-    raw = t.lookup(cls, name)
-    if raw is not MISSING:
+    elif (raw := t.lookup(cls, name)) is not MISSING:
         return bind(t, raw, t.class_attribute(cls, name), None, cls)
-    if meta_raw is not MISSING:
+    elif meta_raw is not MISSING:
         return bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
-    if t.lookup(meta, "__getattr__") is not MISSING:
+    else:
+        found = None
+    if found is None and t.lookup(meta, "__getattr__") is not MISSING:
         return call_special(t, obj, "__getattr__", [Const(name)])
-    return None
+    return found
 
 
 def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
@@ -409,13 +390,8 @@ def _set_class_attribute(t: Tracer, obj: Known, name: str, value: Value) -> None
 
 def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> None:
     if type(raw) is property:
-        if raw.fset is None:
-            t.raise_error(
-                AttributeError,
-                f"property {name!r} of {obj.cls.__qualname__!r} object has no setter",
-            )
         owner = t.class_attribute(obj.cls, name)
-        call_value(t, _part(t, raw.fset, owner, "fset"), [obj, value])
+        call_value(t, _property_part(t, raw, owner, "fset", obj.cls, name), [obj, value])
     elif type(raw) in _C_FIELDS:
         _set_field(t, raw, obj, value)
     else:
@@ -485,13 +461,8 @@ def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
 
 def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
     if type(raw) is property:
-        if raw.fdel is None:
-            t.raise_error(
-                AttributeError,
-                f"property {name!r} of {obj.cls.__qualname__!r} object has no deleter",
-            )
         owner = t.class_attribute(obj.cls, name)
-        call_value(t, _part(t, raw.fdel, owner, "fdel"), [obj])
+        call_value(t, _property_part(t, raw, owner, "fdel", obj.cls, name), [obj])
     elif type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue):
         if read_field(t, raw, obj) is None:
             t.raise_error(AttributeError, name)
