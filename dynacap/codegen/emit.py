@@ -21,7 +21,7 @@ from dynacap.backends.numpy_layer.memory import shown_as
 from dynacap.codegen import runtime
 from dynacap.guards.source import FunctionGlobals, Source
 from dynacap.values.array import ArrayValue
-from dynacap.values.base import NONE, Const, Known, Value
+from dynacap.values.base import NONE, Const, Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, Stored, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.exceptions import expect_nothing_handled
@@ -391,6 +391,7 @@ _RULES: dict[type, Rule] = {
     Const: _const,
     SymbolValue: _symbol,
     Known: _known,
+    Lazy: lambda e, value: e.constant(value.real),
     NodeValue: _node,
     ArrayValue: _array,
     TupleValue: _tuple,

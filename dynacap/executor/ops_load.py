@@ -31,12 +31,15 @@ def load_fast(m: Machine, f: Frame, i: Instruction) -> None:
     if type(value) is Lazy:
         value = f.locals[i.arg] = m.force(value)
     elif value is None:
-        name = f.function.code.co_varnames[i.arg]
-        m.raise_error(
-            UnboundLocalError,
-            f"cannot access local variable {name!r} where it is not associated with a value",
-        )
+        _unbound_local(m, f.function.code.co_varnames[i.arg])
     f.stack.append(value)
+
+
+def _unbound_local(m: Machine, name: str) -> NoReturn:
+    m.raise_error(
+        UnboundLocalError,
+        f"cannot access local variable {name!r} where it is not associated with a value",
+    )
 
 
 @handles("STORE_FAST")
@@ -162,11 +165,7 @@ def load_deref(m: Machine, f: Frame, i: Instruction) -> None:
 def _unbound_cell(m: Machine, f: Frame, index: int) -> None:
     code = f.function.code
     if index < len(code.co_cellvars):
-        name = code.co_cellvars[index]
-        m.raise_error(
-            UnboundLocalError,
-            f"cannot access local variable {name!r} where it is not associated with a value",
-        )
+        _unbound_local(m, code.co_cellvars[index])
     name = code.co_freevars[index - len(code.co_cellvars)]
     m.raise_error(
         NameError,

@@ -169,7 +169,7 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         if raw is MISSING or raw is object.__eq__:
             continue
         result = (
-            _inverted_eq(t, obj, operand)
+            inverted_eq(t, obj, operand)
             if raw is object.__ne__
             else call_special(t, obj, method, [operand])
         )
@@ -180,11 +180,8 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     return refuse(t, real, left, right)
 
 
-def _inverted_eq(t: Tracer, obj: Value, operand: Value) -> Value:
+def inverted_eq(t: Tracer, obj: Value, operand: Value, /) -> Value:
     """``object.__ne__`` turns the answer of ``__eq__`` round."""
-    raw = t.lookup(obj.cls, "__eq__")
-    if raw is object.__eq__:
-        return Const(NotImplemented)
     result = call_special(t, obj, "__eq__", [operand])
     return result if _not_implemented(result) else Const(not truth(t, result))
 

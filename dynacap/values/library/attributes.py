@@ -15,7 +15,6 @@ from dynacap.values.data_model import (
     get_attribute,
     is_same,
     set_attribute,
-    truth,
 )
 from dynacap.values.data_model.attributes import (
     generic_attribute,
@@ -23,14 +22,14 @@ from dynacap.values.data_model.attributes import (
     generic_set_attribute,
     no_attribute,
 )
-from dynacap.values.data_model.calls import call_special, new_object, type_call
+from dynacap.values.data_model.calls import new_object, type_call
+from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.identity import IdentityValue
 from dynacap.values.library.handlers import (
     constant_of,
     handles,
     methods,
     not_implemented,
-    real_of_known,
 )
 from dynacap.values.tracer import Tracer
 
@@ -137,14 +136,7 @@ def _eq(t: Tracer, self: Value, other: Value, /) -> Value:
     return Const(True) if is_same(t, self, other) else not_implemented()
 
 
-@handles(*methods("__ne__", *_PLAINEST))
-def _ne(t: Tracer, self: Value, other: Value, /) -> Value:
-    if t.lookup(self.cls, "__eq__") is object.__eq__:
-        return not_implemented() if not is_same(t, self, other) else Const(False)
-    found = call_special(t, self, "__eq__", [other])
-    if real_of_known(found) is NotImplemented:
-        return not_implemented()
-    return Const(not truth(t, found))
+handles(*methods("__ne__", *_PLAINEST))(inverted_eq)
 
 
 @handles(

@@ -12,7 +12,15 @@ from dynacap.values.iterator import DictIterator, dict_entry
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, methods, not_implemented
 from dynacap.values.library.sequences import same_or_equal
-from dynacap.values.library.sets import Keyed, differ, intersect, keyed_elements, subtract, unite
+from dynacap.values.library.sets import (
+    RELATIONS,
+    Keyed,
+    differ,
+    intersect,
+    keyed_elements,
+    subtract,
+    unite,
+)
 from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tracer import Tracer
 
@@ -114,16 +122,6 @@ def _isdisjoint(t: Tracer, self: DictView, other: Value, /) -> Value:
     return Const(not any(view_contains(t, self, item) for item in elements(t, other)))
 
 
-_RELATIONS: dict[str, Callable[[set[Any], set[Any]], bool]] = {
-    "__eq__": set.__eq__,
-    "__ne__": set.__ne__,
-    "__lt__": set.__lt__,
-    "__le__": set.__le__,
-    "__gt__": set.__gt__,
-    "__ge__": set.__ge__,
-}
-
-
 def _register_relation(name: str) -> None:
     @handles(*methods(name, *_SETS))
     def relate(t: Tracer, self: DictView, other: Value, /) -> Value:
@@ -133,8 +131,9 @@ def _register_relation(name: str) -> None:
             right = other.items
         else:
             return not_implemented()
-        return Const(_RELATIONS[name](set(_entries(t, self)), set(right)))
+        return Const(RELATIONS[name](set(_entries(t, self)), set(right)))
 
 
-for _name in _RELATIONS:
-    _register_relation(_name)
+for _name in RELATIONS:
+    if _name.startswith("__"):
+        _register_relation(_name)

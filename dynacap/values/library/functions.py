@@ -74,21 +74,19 @@ def _code(t: Tracer, self: FunctionValue, /) -> Value:
     return Const(self.code)
 
 
-@handles(_FUNCTION["__defaults__"])
-def _defaults(t: Tracer, self: FunctionValue, /) -> Value:
-    return _argument_field(t, self, "__defaults__", self.defaults)
-
-
-@handles(_FUNCTION["__kwdefaults__"])
-def _kwdefaults(t: Tracer, self: FunctionValue, /) -> Value:
-    return _argument_field(t, self, "__kwdefaults__", self.kwdefaults)
-
-
 def _argument_field(t: Tracer, self: FunctionValue, name: str, held: Value | None) -> Value:
     if held is not None or self.real is None:
         return held or NONE
     source = Attr(self.source, name) if self.source is not None else None
     return t.wrap(getattr(self.real, name), source)
+
+
+handles(_FUNCTION["__defaults__"])(
+    lambda t, self, /: _argument_field(t, self, "__defaults__", self.defaults)
+)
+handles(_FUNCTION["__kwdefaults__"])(
+    lambda t, self, /: _argument_field(t, self, "__kwdefaults__", self.kwdefaults)
+)
 
 
 @handles(_FUNCTION["__closure__"])

@@ -135,22 +135,18 @@ def _plain_number(value: Value) -> Any:
     )
 
 
-@handles(any)
-def _any(t: Tracer, iterable: Value, /) -> Value:
-    iterator = iterate(t, iterable)
-    while (item := advance(t, iterator)) is not None:
-        if truth(t, item):
-            return Const(True)
-    return Const(False)
+def _register_quantifier(function: Any, decisive: bool) -> None:
+    @handles(function)
+    def quantify(t: Tracer, iterable: Value, /) -> Value:
+        iterator = iterate(t, iterable)
+        while (item := advance(t, iterator)) is not None:
+            if truth(t, item) is decisive:
+                return Const(decisive)
+        return Const(not decisive)
 
 
-@handles(all)
-def _all(t: Tracer, iterable: Value, /) -> Value:
-    iterator = iterate(t, iterable)
-    while (item := advance(t, iterator)) is not None:
-        if not truth(t, item):
-            return Const(False)
-    return Const(True)
+_register_quantifier(any, True)
+_register_quantifier(all, False)
 
 
 def _register_extreme(function: Any, symbol: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from dynacap.values.base import Const, Known, Value
@@ -56,26 +57,14 @@ def _enum_call(t: Tracer, cls: Known, /, *args: Value, **kwargs: Value) -> Value
     return fold_or_break(t, cls.value, [args[0]], {})
 
 
-@handles(enum.EnumType.__iter__)
-def _enum_iter(t: Tracer, cls: Known, /) -> Value:
-    members = [t.wrap(member, None) for member in cls.value]
-    return TupleIterator(TupleValue(members))
+def _members(t: Tracer, members: Iterable[Any]) -> Value:
+    return TupleIterator(TupleValue([t.wrap(member, None) for member in members]))
 
 
-@handles(enum.EnumType.__reversed__)
-def _enum_reversed(t: Tracer, cls: Known, /) -> Value:
-    members = [t.wrap(member, None) for member in reversed(cls.value)]
-    return TupleIterator(TupleValue(members))
-
-
-@handles(enum.EnumType.__len__)
-def _enum_len(t: Tracer, cls: Known, /) -> Value:
-    return Const(len(cls.value))
-
-
-@handles(enum.EnumType.__bool__)
-def _enum_bool(t: Tracer, cls: Known, /) -> Value:
-    return Const(True)
+handles(enum.EnumType.__iter__)(lambda t, cls, /: _members(t, cls.value))
+handles(enum.EnumType.__reversed__)(lambda t, cls, /: _members(t, reversed(cls.value)))
+handles(enum.EnumType.__len__)(lambda t, cls, /: Const(len(cls.value)))
+handles(enum.EnumType.__bool__)(lambda t, cls, /: Const(True))
 
 
 @handles(enum.EnumType.__getitem__)

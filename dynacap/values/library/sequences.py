@@ -164,21 +164,7 @@ def bounded(self: Sequence, items: list[Value]) -> list[Value]:
     return [*deque(items, self.maxlen)] if isinstance(self, ListValue) else items
 
 
-@handles(list.__iter__)
-def _list_iter(t: Tracer, self: ListValue, /) -> Value:
-    return ListIterator(self)
-
-
-@handles(tuple.__iter__)
-def _tuple_iter(t: Tracer, self: TupleValue, /) -> Value:
-    return TupleIterator(self)
-
-
-@handles(deque.__iter__)
-def _deque_iter(t: Tracer, self: ListValue, /) -> Value:
-    return DequeIterator(self, len(self.items))
-
-
-@handles(deque.__reversed__)
-def _deque_reversed(t: Tracer, self: ListValue, /) -> Value:
-    return DequeIterator(self, len(self.items), backwards=True)
+handles(list.__iter__)(lambda t, self, /: ListIterator(self))
+handles(tuple.__iter__)(lambda t, self, /: TupleIterator(self))
+handles(deque.__iter__)(lambda t, self, /: DequeIterator(self, len(self.items)))
+handles(deque.__reversed__)(lambda t, self, /: DequeIterator(self, len(self.items), backwards=True))

@@ -279,7 +279,7 @@ _register_operation("and", "intersection", "intersection_update", intersect)
 _register_operation("sub", "difference", "difference_update", subtract)
 _register_operation("xor", "symmetric_difference", "symmetric_difference_update", differ)
 
-_RELATIONS: dict[str, Callable[[set[Any], set[Any]], bool]] = {
+RELATIONS: dict[str, Callable[[set[Any], set[Any]], bool]] = {
     "__eq__": set.__eq__,
     "__ne__": set.__ne__,
     "__lt__": set.__lt__,
@@ -297,10 +297,10 @@ def _register_relation(name: str, method: bool) -> None:
     def relate(t: Tracer, self: SetValue, other: Value, /) -> Value:
         if not method and not isinstance(as_storage(t, other), SetValue):
             return not_implemented()
-        return Const(_RELATIONS[name](set(self.items), set(keyed_of(t, other))))
+        return Const(RELATIONS[name](set(self.items), set(keyed_of(t, other))))
 
 
-for _name in _RELATIONS:
+for _name in RELATIONS:
     _register_relation(_name, not _name.startswith("__"))
 
 

@@ -132,22 +132,10 @@ def _slice(t: Tracer, value: SliceValue) -> Pair:
     return slice(*nodes), slice(*fakes)
 
 
-def _symbol(t: Tracer, value: SymbolValue) -> Pair:
-    return value.node, value.sym
-
-
-def _opaque(t: Tracer, value: OpaqueValue) -> Pair:
-    _unsupported(t, value)
-
-
 def _function(t: Tracer, value: FunctionValue) -> Pair:
     if value.real is not None and is_operation(value.real):
         return value.real, value.real
     _unsupported(t, value)
-
-
-def _lazy(t: Tracer, value: Lazy) -> Pair:
-    return lower(t, t.force(value))
 
 
 def _unsupported(t: Tracer, value: Value) -> NoReturn:
@@ -161,13 +149,13 @@ def _unsupported(t: Tracer, value: Value) -> NoReturn:
 _LOWERINGS: dict[type, Callable[..., Pair]] = {
     Known: _known,
     PayloadValue: _payload,
-    SymbolValue: _symbol,
+    SymbolValue: lambda t, value: (value.node, value.sym),
     TupleValue: _tuple,
     ListValue: _list,
     DictValue: _dict,
     SliceValue: _slice,
-    OpaqueValue: _opaque,
+    OpaqueValue: _unsupported,
     FunctionValue: _function,
     BoundMethod: _unsupported,
-    Lazy: _lazy,
+    Lazy: lambda t, value: lower(t, t.force(value)),
 }

@@ -132,16 +132,12 @@ def _context(t: Tracer, value: Value) -> ContextValue:
     return value
 
 
-@native(FunctionCtx.save_for_backward, FunctionCtx.save_for_forward)
-def save_tensors(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Which tensors the gradient will need: the real call sees to it."""
-    _context(t, args[0])
-    return Const(None)
-
-
-@native(FunctionCtx.set_materialize_grads)
-def set_materialize_grads(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Whether missing gradients become zeros: a matter of the backward pass."""
+@native(
+    FunctionCtx.save_for_backward, FunctionCtx.save_for_forward, FunctionCtx.set_materialize_grads
+)
+def tell_of_gradients(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Which tensors the gradient will need, and whether missing ones become zeros: a matter of the
+    real call."""
     _context(t, args[0])
     return Const(None)
 

@@ -6,13 +6,14 @@ capture, and only if someone else has imported it.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynacap.values.base import Const, Value
+from dynacap.values.base import Value
 from dynacap.values.natives import find_native, native
 from dynacap.values.tensor.family import AT_START
 from dynacap.values.torch_library.questions import answers
@@ -28,21 +29,12 @@ def _graph_break(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Valu
     )
 
 
-def _nothing(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Hints about shapes and addresses change no result."""
-    return Const(None)
-
-
-def _compiling(function: Any) -> None:
-    answers(True, function)
+_compiling = functools.partial(answers, True)
+_ignored = functools.partial(answers, None)  # hints about shapes and addresses change no result
 
 
 def _breaks(function: Any) -> None:
     native(function)(_graph_break)
-
-
-def _ignored(function: Any) -> None:
-    native(function)(_nothing)
 
 
 _LATE: dict[str, dict[str, Callable[[Any], None]]] = {
@@ -73,5 +65,4 @@ def register_late() -> None:
 
 AT_START.append(register_late)
 
-for _function in (torch.compiler.cudagraph_mark_step_begin,):
-    _ignored(_function)
+_ignored(torch.compiler.cudagraph_mark_step_begin)

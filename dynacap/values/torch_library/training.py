@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch.autograd.profiler import record_function
 from torch.optim.adam import adam
 
-from dynacap.values.base import Const, Value, constant_or
+from dynacap.values.base import Const, Value, constant_or, fields
 from dynacap.values.container import ListValue, TupleValue, fresh_dict
 from dynacap.values.data_model.attributes import (
     find_attribute,
@@ -22,6 +22,7 @@ from dynacap.values.object import ObjectValue
 from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tensor.arguments import lower_all
 from dynacap.values.tensor.value import TensorValue
+from dynacap.values.torch_library.questions import answers
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
@@ -68,12 +69,10 @@ def make_no_overrides(t: Tracer, args: list[Value], kwargs: dict[str, Value]) ->
     return NoOverrides(_DISABLE)
 
 
-@native(_DISABLE.__enter__, _DISABLE.__exit__)
-def enter_or_leave(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """``with torch._C.DisableTorchFunctionSubclass():``."""
-    return Const(None)
+answers(None, _DISABLE.__enter__, _DISABLE.__exit__)  # every tensor here is plain
 
 
+@fields
 class Label(Rebuildable):
     """What runs between the two ends of a ``with record_function(...)``.
 
@@ -81,17 +80,9 @@ class Label(Rebuildable):
     for real where the region ends, so that whoever leaves the block can end it.
     """
 
-    __slots__ = ("arguments", "ended")
-
-    def __init__(self, arguments: list[Value]) -> None:
-        super().__init__()
-        self.arguments = arguments
-        self.ended = False
-
-    @property
-    def cls(self) -> type:
-        """What torch gives."""
-        return torch.ScriptObject
+    cls: ClassVar[type] = torch.ScriptObject
+    arguments: list[Value]
+    ended: bool = False
 
     def recipe(self, t: Tracer) -> Recipe:
         """Begin it; one that is over is begun and ended."""
