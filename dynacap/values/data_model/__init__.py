@@ -5,12 +5,14 @@ methods up through the MRO and calls what it finds, a Python function (inlined) 
 (by :mod:`dynacap.values.natives`, or for real where it is pure and the operands are constants).
 """
 
-from dynacap.values.data_model.attributes import (
+from dynacap.values.data_model.attribute_writes import (
     delete_attribute as delete_attribute,
+    set_attribute as set_attribute,
+)
+from dynacap.values.data_model.attributes import (
     find_attribute as find_attribute,
     get_attribute as get_attribute,
     instance_dict as instance_dict,
-    set_attribute as set_attribute,
 )
 from dynacap.values.data_model.calls import (
     call_special as call_special,

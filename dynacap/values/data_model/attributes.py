@@ -17,7 +17,7 @@ from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, Use
 from dynacap.values.container import DictValue
 from dynacap.values.data_model.calls import call_special, call_value
 from dynacap.values.function import BoundMethod, FunctionValue
-from dynacap.values.natives import find_native, find_setter, is_pure
+from dynacap.values.natives import find_native, is_pure
 from dynacap.values.object import (
     ExceptionValue,
     ObjectValue,
@@ -25,14 +25,12 @@ from dynacap.values.object import (
     SuperValue,
     WrittenAttribute,
 )
-from dynacap.values.wording import error_of, instance_named
 
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 _C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
-_EXCEPTION_OR_NONE = (BaseException, type(None))
-_C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _GENERIC_GETATTRIBUTE = {
     id(cls.__getattribute__)
     for cls in (object, types.ModuleType, types.FunctionType, type(len), types.MethodType)
@@ -90,7 +88,7 @@ def generic_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     """``object.__getattribute__``: data descriptor, instance dict, other descriptor, class."""
     cls = obj.cls
     raw = t.lookup(cls, name)
-    if raw is not MISSING and _is_data_descriptor(t, raw):
+    if raw is not MISSING and is_data_descriptor(t, raw):
         return bind(t, raw, t.class_attribute(cls, name), obj, cls)
     attrs = instance_dict(t, obj)
     if attrs is not None:
@@ -128,7 +126,7 @@ def _bind_made(t: Tracer, made: PropertyValue, obj: Value | None, cls: type) -> 
     return made if obj is None else call_value(t, made.parts[0], [obj])
 
 
-def _property_part(t: Tracer, raw: Any, value: Value, part: str, cls: type, name: str) -> Value:
+def property_part(t: Tracer, raw: Any, value: Value, part: str, cls: type, name: str) -> Value:
     """A property's function of that kind, or the error of one that has none."""
     if getattr(raw, part) is None:
         what = {"fget": "getter", "fset": "setter", "fdel": "deleter"}[part]
@@ -141,7 +139,7 @@ def _bind_property(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: ty
     if obj is None:
         return value
     name = next((n for c in cls.__mro__ for n, held in vars(c).items() if held is raw), "")
-    return call_value(t, _property_part(t, raw, value, "fget", cls, name), [obj])
+    return call_value(t, property_part(t, raw, value, "fget", cls, name), [obj])
 
 
 def _bind_staticmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
@@ -267,11 +265,12 @@ def _part(t: Tracer, real: Any, owner: Value, name: str) -> Value:
     return t.wrap(real, Attr(owner.source, name) if owner.source is not None else None)
 
 
-def _is_data_descriptor(t: Tracer, raw: Any) -> bool:
+def is_data_descriptor(t: Tracer, raw: Any) -> bool:
+    """Whether a raw class attribute comes before the instance dict."""
     kind = type(raw)
     if kind is types.FunctionType or kind in _C_METHODS or kind is WrittenAttribute:
         return False
-    if kind is property or kind in _C_FIELDS:
+    if kind is property or kind in C_FIELDS:
         return True
     return t.lookup(kind, "__set__") is not MISSING or t.lookup(kind, "__delete__") is not MISSING
 
@@ -286,8 +285,8 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
     if isinstance(cls, enum.EnumType) and name in cls._member_map_:
         return t.wrap(cls._member_map_[name], None)
     meta_raw = t.lookup(meta, name)
-    if meta_raw is not MISSING and _is_data_descriptor(t, meta_raw):
-        if name in _TYPE_FIELDS or type(meta_raw) in _C_FIELDS:
+    if meta_raw is not MISSING and is_data_descriptor(t, meta_raw):
+        if name in _TYPE_FIELDS or type(meta_raw) in C_FIELDS:
             return _type_field(t, obj, meta_raw, name)
         found = _unless_raised(
             t, meta, lambda: bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
@@ -346,133 +345,6 @@ def _module_getattr(t: Tracer, obj: Known, name: str) -> Value | None:
     assert attrs is not None
     hook = attrs.get(t, "__getattr__")
     return None if hook is None else call_value(t, hook, [Const(name)])
-
-
-def set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
-    """``setattr(obj, name, value)``."""
-    setter = t.lookup(obj.cls, "__setattr__")
-    if isinstance(setter, types.FunctionType):
-        call_special(t, obj, "__setattr__", [Const(name), value])
-    else:
-        generic_set_attribute(t, obj, name, value)
-
-
-def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
-    """``object.__setattr__``: a data descriptor, else the instance dict."""
-    if type(obj) is Known and isinstance(obj.value, type):
-        _set_class_attribute(t, obj, name, value)
-        return
-    raw = t.lookup(obj.cls, name)
-    if raw is not MISSING and _is_data_descriptor(t, raw):
-        _set_through(t, raw, obj, name, value)
-        return
-    if t.tensors.owns(obj):
-        t.tensors.set_attribute(t, obj, name, value)
-        return
-    attrs = instance_dict(t, obj)
-    if attrs is None:
-        probe = instance_named(obj.title, __slots__=())
-        t.raise_real(error_of(setattr, probe, name, None))
-    attrs.set(t, name, Const(name), value)
-
-
-def _set_class_attribute(t: Tracer, obj: Known, name: str, value: Value) -> None:
-    """Plain data in place of plain data, or where nothing was; anything else breaks."""
-    cls = obj.value
-    plain = t.lookup(value.cls, "__get__") is MISSING and t.lookup(type(cls), name) is MISSING
-    raw = t.lookup(cls, name)
-    if raw is not MISSING and type(raw) is not WrittenAttribute:
-        plain = plain and not hasattr(type(raw), "__get__") and not hasattr(type(raw), "__set__")
-    if not plain or (name.startswith("__") and name.endswith("__")):
-        t.graph_break("class-attribute-write", f"{cls.__name__}.{name} is set")
-    t.write_class(obj, name, value)
-
-
-def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> None:
-    if type(raw) is property:
-        owner = t.class_attribute(obj.cls, name)
-        call_value(t, _property_part(t, raw, owner, "fset", obj.cls, name), [obj, value])
-    elif type(raw) in _C_FIELDS:
-        _set_field(t, raw, obj, value)
-    else:
-        descriptor = t.class_attribute(obj.cls, name)
-        call_special(t, descriptor, "__set__", [obj, value])
-
-
-def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:
-    name = raw.__name__
-    handler = find_setter(raw)
-    if handler is not None:
-        handler(t, obj, value)
-        return
-    if isinstance(obj, ExceptionValue) and set_exception_field(t, obj, name, value):
-        return
-    if t.tensors.owns(obj):
-        t.tensors.set_attribute(t, obj, name, value)
-        return
-    writable = raw.__objclass__ not in vars(builtins).values()  # or perhaps read-only
-    if type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue) and writable:
-        obj.slots[name] = value
-        obj.dirty_slots[name] = None
-        t.touch(obj)
-        return
-    t.graph_break("unsupported-field", f"{obj.cls.__name__}.{name} is set")
-
-
-def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value) -> bool:
-    """Set ``__cause__``, ``__context__`` and their kin; False if the field is another."""
-    if name in ("__cause__", "__context__") and not issubclass(value.cls, _EXCEPTION_OR_NONE):
-        what = f"exception {name.strip('_')}"
-        t.raise_error(TypeError, f"{what} must be None or derive from BaseException")
-    if name == "__cause__":
-        obj.cause, obj.suppress = value, True
-    elif name == "__context__":
-        obj.context = value
-    elif name == "__suppress_context__":
-        obj.suppress = bool(value.constant())
-    else:
-        return False
-    if obj.real is not None:
-        t.graph_break("exception-write", f"{name} of an exception from outside is set")
-    return True
-
-
-def delete_attribute(t: Tracer, obj: Value, name: str) -> None:
-    """``delattr(obj, name)``."""
-    deleter = t.lookup(obj.cls, "__delattr__")
-    if isinstance(deleter, types.FunctionType):
-        call_special(t, obj, "__delattr__", [Const(name)])
-        return
-    generic_delete_attribute(t, obj, name)
-
-
-def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
-    """``object.__delattr__``."""
-    if isinstance(obj, Known) and isinstance(obj.value, type):
-        t.graph_break("class-attribute-write", f"{obj.value.__name__}.{name} is deleted")
-    raw = t.lookup(obj.cls, name)
-    if raw is not MISSING and _is_data_descriptor(t, raw):
-        _delete_through(t, raw, obj, name)
-        return
-    attrs = instance_dict(t, obj)
-    if attrs is None or not attrs.delete(t, name):
-        no_attribute(t, obj, name)
-
-
-def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
-    if type(raw) is property:
-        owner = t.class_attribute(obj.cls, name)
-        call_value(t, _property_part(t, raw, owner, "fdel", obj.cls, name), [obj])
-    elif type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue):
-        if read_field(t, raw, obj) is None:
-            t.raise_error(AttributeError, name)
-        obj.slots[name] = DELETED
-        obj.dirty_slots[name] = None
-        t.touch(obj)
-    elif type(raw) in _C_FIELDS:
-        t.graph_break("unsupported-field", f"{obj.cls.__name__}.{name} is deleted")
-    else:
-        call_special(t, t.class_attribute(obj.cls, name), "__delete__", [obj])
 
 
 def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:

@@ -16,10 +16,12 @@ from dynacap.values.data_model import (
     is_same,
     set_attribute,
 )
-from dynacap.values.data_model.attributes import (
-    generic_attribute,
+from dynacap.values.data_model.attribute_writes import (
     generic_delete_attribute,
     generic_set_attribute,
+)
+from dynacap.values.data_model.attributes import (
+    generic_attribute,
     no_attribute,
 )
 from dynacap.values.data_model.calls import new_object, type_call
