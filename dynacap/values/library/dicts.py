@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
@@ -233,12 +233,8 @@ def _popitem_ordered(t: Tracer, self: DictValue, last: Value = Const(True)) -> V
 def _pop_end(t: Tracer, self: DictValue, end: int) -> Value:
     keys = self.keys(t)
     if not keys:
-        empty = (
-            "dictionary is empty"
-            if issubclass(self.cls, OrderedDict)
-            else ("popitem(): dictionary is empty")
-        )
-        t.raise_error(KeyError, empty)
+        kind: Any = OrderedDict if issubclass(self.cls, OrderedDict) else dict
+        t.raise_real(error_of(kind.popitem, kind()))
     key = keys[end]
     value = self.get(t, key)
     assert value is not None
@@ -321,14 +317,8 @@ def _ior(t: Tracer, self: DictValue, other: Value, /) -> Value:
     return self
 
 
-@handles(*methods("__eq__", *_ALL))
-def _eq(t: Tracer, self: DictValue, other: Value, /) -> Value:
-    return equal_dicts(t, self, other, True)
-
-
-@handles(*methods("__ne__", *_ALL))
-def _ne(t: Tracer, self: DictValue, other: Value, /) -> Value:
-    return equal_dicts(t, self, other, False)
+handles(*methods("__eq__", *_ALL))(lambda t, self, other, /: equal_dicts(t, self, other, True))
+handles(*methods("__ne__", *_ALL))(lambda t, self, other, /: equal_dicts(t, self, other, False))
 
 
 def equal_dicts(t: Tracer, left: DictValue, right: Value, wanted: bool) -> Value:

@@ -15,7 +15,7 @@ from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import find_attribute, get_attribute, set_attribute
 from dynacap.values.data_model.exceptions import init_exception, new_exception
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import NONE, handles
+from dynacap.values.library.handlers import NONE, handles, methods
 from dynacap.values.library.text import to_repr, to_str
 from dynacap.values.natives import setter
 from dynacap.values.object import ExceptionValue, TracebackValue
@@ -37,10 +37,10 @@ _BUILT_IN = [
 ]
 
 
-def _own(name: str) -> list[Any]:
+def _own(name: str, but: tuple[type, ...] = ()) -> list[Any]:
     """The methods of that name that built-in exceptions declare, aliases of a class aside."""
-    found = {id(kind): kind.__dict__[name] for kind in _BUILT_IN if name in kind.__dict__}
-    return list(found.values())
+    kinds = {id(kind): kind for kind in _BUILT_IN if not issubclass(kind, but)}
+    return methods(name, *kinds.values())
 
 
 @handles(*_own("__new__"))
@@ -178,20 +178,11 @@ def _exit_code(t: Tracer, self: Value, /) -> Value:
     return NONE if not args else t.force(args[0]) if len(args) == 1 else TupleValue(list(args))
 
 
+# whose text is not that of their arguments
 _OTHER_TEXT = (KeyError, OSError, SyntaxError, UnicodeError, BaseExceptionGroup)
 
 
-def _plain_text(name: str) -> list[Any]:
-    """The methods of that name of exceptions whose text is that of their arguments."""
-    found = {
-        id(kind): kind.__dict__[name]
-        for kind in _BUILT_IN
-        if name in kind.__dict__ and not issubclass(kind, _OTHER_TEXT)
-    }
-    return list(found.values())
-
-
-@handles(*_plain_text("__str__"))
+@handles(*_own("__str__", _OTHER_TEXT))
 def _str(t: Tracer, self: Value, /) -> Value:
     args = _expect(t, self).args
     if not args:
@@ -205,7 +196,7 @@ def _key_error_str(t: Tracer, self: Value, /) -> Value:
     return Const(to_repr(t, t.force(args[0]))) if len(args) == 1 else _str(t, self) or NONE
 
 
-@handles(*_plain_text("__repr__"))
+@handles(*_own("__repr__", _OTHER_TEXT))
 def _repr(t: Tracer, self: Value, /) -> Value:
     exc = _expect(t, self)
     if len(exc.args) == 1:

@@ -30,34 +30,21 @@ def answers(value: Any, *targets: Any) -> None:
             native(target)(handler)
 
 
-answers(
-    True,
-    torch.compiler.is_compiling,
-    torch.compiler.is_dynamo_compiling,
-    torch._utils.is_compiling,
-)
-answers(
-    False,
-    torch.compiler.is_exporting,
-    torch._jit_internal.is_scripting,
-    torch.jit._trace.is_tracing,
-    torch.overrides.is_tensor_method_or_property,
-    torch._C._is_tracing,
-    torch._C._get_tracing_state,
-)
-answers(None, torch._C._get_tracing_state)
+def _named(owner: Any, names: str) -> list[Any]:
+    """The functions of that module, as far as this torch has them."""
+    return [found for name in names.split() if (found := getattr(owner, name, None)) is not None]
 
+
+answers(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
+answers(True, torch._utils.is_compiling)
+answers(False, torch.compiler.is_exporting, torch._jit_internal.is_scripting)
+answers(False, torch.jit._trace.is_tracing, torch._C._is_tracing)
+answers(None, torch._C._get_tracing_state)
 # Only plain tensors get this far, so that no argument overrides anything.
-answers(
-    False,
-    torch.overrides.has_torch_function,
-    torch.overrides.has_torch_function_unary,
-    torch.overrides.has_torch_function_variadic,
-    torch._C._are_functorch_transforms_active,
-    torch._C._has_torch_function,
-    torch._C._has_torch_function_unary,
-    torch._C._has_torch_function_variadic,
-)
+_NO_OVERRIDES = "has_torch_function has_torch_function_unary has_torch_function_variadic"
+answers(False, *_named(torch.overrides, f"{_NO_OVERRIDES} is_tensor_method_or_property"))
+answers(False, *_named(torch._C, " ".join(f"_{name}" for name in _NO_OVERRIDES.split())))
+answers(False, torch._C._are_functorch_transforms_active)
 
 
 @native(torch.is_tensor)
@@ -73,66 +60,48 @@ def is_storage(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
 
 
 # Of these the guard on torch's state knows nothing: one that is asked is guarded by itself.
-_SETTINGS = (
-    torch.is_anomaly_enabled,
-    torch.is_anomaly_check_nan_enabled,
-    torch.get_num_threads,
-    torch._C._get_cudnn_enabled,
-    torch._C._get_cudnn_benchmark,
-    torch._C._get_cudnn_deterministic,
-    torch._C._get_mkldnn_enabled,
-    torch._C._get_flash_sdp_enabled,
-    torch._C._get_math_sdp_enabled,
-    torch._C._get_mem_efficient_sdp_enabled,
-    torch._C._get_cudnn_sdp_enabled,
-    torch._C._get_float32_matmul_precision,
-    torch.get_float32_matmul_precision,
+_SETTINGS = [
+    *_named(
+        torch,
+        "is_anomaly_enabled is_anomaly_check_nan_enabled get_num_threads"
+        " get_float32_matmul_precision",
+    ),
+    *_named(
+        torch._C,
+        "_get_cudnn_enabled _get_cudnn_benchmark _get_cudnn_deterministic _get_mkldnn_enabled"
+        " _get_flash_sdp_enabled _get_math_sdp_enabled _get_mem_efficient_sdp_enabled"
+        " _get_cudnn_sdp_enabled _get_float32_matmul_precision",
+    ),
     torch.cuda.is_initialized,
-)
-
+]
 # The guard on torch's state, and what the traced program itself set, decide these.
-_ASKED: tuple[Callable[..., Any], ...] = (
-    *_SETTINGS,
-    torch.is_grad_enabled,
-    torch.is_inference_mode_enabled,
-    torch.get_default_dtype,
-    torch.get_default_device,
-    torch.is_autocast_enabled,
-    torch.get_autocast_dtype,
-    torch.is_autocast_cache_enabled,
-    torch.is_autocast_cpu_enabled,
-    torch.get_autocast_cpu_dtype,
-    torch.get_autocast_gpu_dtype,
-    torch.are_deterministic_algorithms_enabled,
-    torch.is_deterministic_algorithms_warn_only_enabled,
-    torch.get_deterministic_debug_mode,
-    torch._C._is_torch_function_mode_enabled,
-    torch._C._len_torch_function_stack,
-    torch._C._len_torch_dispatch_stack,
-    torch._C._is_torch_function_all_disabled,
-    torch._C._is_torch_function_enabled,
-    torch._C._is_autocast_available,
-    torch.amp.is_autocast_available,
-    torch._C._get_privateuse1_backend_name,
-    torch._C._get_default_device,
-    torch._C._get_deterministic_algorithms,
-    torch.cuda.is_available,
-    torch.cuda.device_count,
-    torch.cuda.is_bf16_supported,
-    torch.cuda.current_device,
-    torch.cuda.get_device_capability,
-    torch.backends.mps.is_available,
-    torch.backends.mps.is_built,
-    torch.backends.cuda.is_built,
-    torch.backends.mkldnn.is_available,
-    torch.backends.cudnn.is_available,
-    torch.distributed.is_available,
-    torch.xpu.is_available,
-    torch._C._functorch.peek_interpreter_stack,
-    torch._C._log_api_usage_once,
-    torch._C._jit_get_profiling_executor
-    if hasattr(torch._C, "_jit_get_profiling_executor")
-    else torch.is_grad_enabled,
+_ASKED: tuple[tuple[Any, str], ...] = (
+    (
+        torch,
+        "is_grad_enabled is_inference_mode_enabled get_default_dtype get_default_device"
+        " is_autocast_enabled get_autocast_dtype is_autocast_cache_enabled is_autocast_cpu_enabled"
+        " get_autocast_cpu_dtype get_autocast_gpu_dtype are_deterministic_algorithms_enabled"
+        " is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode",
+    ),
+    (
+        torch._C,
+        "_is_torch_function_mode_enabled _len_torch_function_stack _len_torch_dispatch_stack"
+        " _is_torch_function_all_disabled _is_torch_function_enabled _is_autocast_available"
+        " _get_privateuse1_backend_name _get_default_device _get_deterministic_algorithms"
+        " _log_api_usage_once _jit_get_profiling_executor",
+    ),
+    (torch._C._functorch, "peek_interpreter_stack"),
+    (torch.amp, "is_autocast_available"),
+    (
+        torch.cuda,
+        "is_available device_count is_bf16_supported current_device get_device_capability",
+    ),
+    (torch.backends.mps, "is_available is_built"),
+    (torch.backends.cuda, "is_built"),
+    (torch.backends.mkldnn, "is_available"),
+    (torch.backends.cudnn, "is_available"),
+    (torch.distributed, "is_available"),
+    (torch.xpu, "is_available"),
 )
 
 
@@ -155,6 +124,6 @@ def _asked(function: Callable[..., Any]) -> None:
         return answer
 
 
-for _function in dict.fromkeys(_ASKED):
+for _function in [*_SETTINGS, *(each for row in _ASKED for each in _named(*row))]:
     if find_native(_function) is None:
         _asked(_function)
