@@ -10,12 +10,8 @@ from torch.optim.adam import adam
 
 from dynacap.values.base import Const, Value, constant_or, fields
 from dynacap.values.container import ListValue, TupleValue, fresh_dict
-from dynacap.values.data_model.attributes import (
-    find_attribute,
-    get_attribute,
-    real_of,
-    set_attribute,
-)
+from dynacap.values.data_model.attribute_writes import set_attribute
+from dynacap.values.data_model.attributes import find_attribute, get_attribute, real_of
 from dynacap.values.function import FunctionValue
 from dynacap.values.natives import native, native_code
 from dynacap.values.object import ObjectValue
