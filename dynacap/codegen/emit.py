@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import copy
 import itertools
 import keyword
 import math
@@ -21,7 +22,7 @@ from dynacap.backends.numpy_layer.memory import shown_as
 from dynacap.codegen import runtime
 from dynacap.guards.source import FunctionGlobals, Source
 from dynacap.values.array import ArrayValue
-from dynacap.values.base import NONE, Const, Known, Lazy, Value
+from dynacap.values.base import NONE, Alias, Const, Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, Stored, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.exceptions import expect_nothing_handled
@@ -185,6 +186,10 @@ def _const(e: Emitter, value: Const) -> str:
 
 def _known(e: Emitter, value: Known) -> str:
     return e.constant(value.value, getattr(value.value, "__name__", "known"))
+
+
+def _alias(e: Emitter, value: Alias) -> str:
+    return e.let("alias", f"{e.helper(copy.copy)}({e.constant(value.value)})")
 
 
 def _node(e: Emitter, value: NodeValue) -> str:
@@ -391,6 +396,7 @@ _RULES: dict[type, Rule] = {
     Const: _const,
     SymbolValue: _symbol,
     Known: _known,
+    Alias: _alias,
     Lazy: lambda e, value: e.constant(value.real),
     NodeValue: _node,
     ArrayValue: _array,

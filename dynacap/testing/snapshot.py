@@ -53,8 +53,18 @@ ITERATOR_TYPES: tuple[type, ...] = (
     type(iter([])),
     type(iter(())),
     type(iter("a")),
+    type(iter(b"")),
+    type(iter(bytearray())),
     type(iter(range(1))),
+    type(iter(range(2**70))),
+    type(iter({})),
+    type(iter({}.values())),
+    type(iter({}.items())),
+    type(iter(set())),
     type(reversed([])),
+    type(reversed({})),
+    type(reversed({}.values())),
+    type(reversed({}.items())),
     enumerate,
     zip,
     map,
@@ -153,6 +163,7 @@ ATOMS = (
     bytes,
     type(...),
     type(NotImplemented),
+    range,
     torch.dtype,
     torch.device,
     torch.layout,
@@ -363,6 +374,12 @@ def module(taken: Snapshot, value: torch.nn.Module, path: str) -> Node:
     return Branch(type_name(value), taken.parts(inside, path))
 
 
+def cut(taken: Snapshot, value: slice, path: str) -> Node:
+    """A slice by its bounds."""
+    bounds = {".start": value.start, ".stop": value.stop, ".step": value.step}
+    return Branch("slice", taken.parts(bounds.items(), path))
+
+
 def numbers(taken: Snapshot, value: Any, path: str) -> Node:
     """An array of numbers or bytes."""
     return Branch(type_name(value), {"items": Leaf(repr(list(value)))})
@@ -409,7 +426,6 @@ DESCRIBERS: dict[type, Describe] = {
     list: sequence,
     tuple: sequence,
     collections.deque: sequence,
-    range: sequence,
     set: unordered,
     frozenset: unordered,
     dict: mapping,
@@ -425,6 +441,7 @@ DESCRIBERS: dict[type, Describe] = {
     bytearray: numbers,
     memoryview: numbers,
     io.StringIO: text_buffer,
+    slice: cut,
     types.GeneratorType: generator,
     torch.nn.Module: module,
     object: instance,

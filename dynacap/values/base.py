@@ -170,6 +170,12 @@ class Known(Value):
         return str(name) if name else _short_repr(self.value)
 
 
+class Alias(Known):
+    """A ``list[int]`` or ``int | str`` that was made inside: another object for each call."""
+
+    __slots__ = ()
+
+
 @fields
 class Lazy(Value):
     """An object from outside that nothing has looked at yet; it costs no guard until then."""

@@ -107,7 +107,8 @@ def _stand_in(t: Tracer, value: Value, asks: tuple[str, ...]) -> StandIn:
         t.graph_break("not-constant", f"{value.describe()} is an operand of a C function")
     asked = tuple(name for name in asks if _has_own(t, value.cls, name, kind))
     unhashable = "__hash__" in asked and t.lookup(value.cls, "__hash__") is None
-    cls = _class_like(value.cls.__name__, kind, asked, unhashable)
+    names = (value.title, value.cls.__qualname__, value.cls.__module__)
+    cls = _class_like(names, kind, asked, unhashable)
     made: StandIn = cls() if kind is object else cls(payload)
     made._t, made._value = t, value
     return made
@@ -131,9 +132,12 @@ def _lends_memory(t: Tracer, value: Value) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _class_like(name: str, kind: type, asked: tuple[str, ...], unhashable: bool) -> type[Any]:
+def _class_like(
+    names: tuple[str, str, str], kind: type, asked: tuple[str, ...], unhashable: bool
+) -> type[Any]:
     """A class of stand-ins: messages name it as they would the class of the real objects."""
     body: dict[str, Any] = {special: _ANSWERS.get(special) or _answer(special) for special in asked}
+    name, body["__qualname__"], body["__module__"] = names
     if unhashable:
         body["__hash__"] = None
     return type(name, (StandIn,) if kind is object else (StandIn, kind), body)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynacap.values.base import DELETED, MISSING, Const, Known, Value
 from dynacap.values.data_model.attributes import (
@@ -49,9 +49,14 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
         return
     attrs = instance_dict(t, obj)
     if attrs is None:
-        probe = instance_named(obj.title, __slots__=())
-        t.raise_real(error_of(setattr, probe, name, None))
+        _no_room(t, raw, obj, setattr, name, None)
     attrs.set(t, name, Const(name), value)
+
+
+def _no_room(t: Tracer, raw: Any, obj: Value, operation: Any, *operands: Any) -> NoReturn:
+    """Raise what Python says of an attribute in an object without a dict."""
+    found = {} if raw is MISSING else {operands[0]: None}
+    t.raise_real(error_of(operation, instance_named(obj.title, __slots__=(), **found), *operands))
 
 
 def _set_class_attribute(t: Tracer, obj: Known, name: str, value: Value) -> None:
@@ -133,7 +138,9 @@ def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
         _delete_through(t, raw, obj, name)
         return
     attrs = instance_dict(t, obj)
-    if attrs is None or not attrs.delete(t, name):
+    if attrs is None:
+        _no_room(t, raw, obj, delattr, name)
+    if not attrs.delete(t, name):
         no_attribute(t, obj, name)
 
 

@@ -12,6 +12,7 @@ from dynacap.guards.source import Attr
 from dynacap.hook import field_of_function
 from dynacap.values.base import (
     MISSING,
+    Alias,
     Const,
     Known,
     NotConstant,
@@ -225,6 +226,8 @@ def made(t: Tracer, real: Any) -> Value:
         return SetValue({t.key_of(item, set): item for item in items})
     if isinstance(real, (StandIn, enum.Enum)):
         return value_of(t, real)
+    if isinstance(real, types.GenericAlias | types.UnionType):
+        return Alias(real)
     if kind is slice:
         parts = (made(t, real.start), made(t, real.stop), made(t, real.step))
         return t.wrap(real, None) if all(type(p) is Const for p in parts) else SliceValue(parts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model.attributes import get_attribute
-from dynacap.values.data_model.calls import call_special, compute, constant_operand
+from dynacap.values.data_model.calls import call_special, compute, constant_operand, made
 from dynacap.values.data_model.operators import compare, is_same, truth
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import GeneratorValue
@@ -31,6 +31,9 @@ def get_item(t: Tracer, obj: Value, key: Value) -> Value:
     return call_special(t, obj, "__getitem__", [key])
 
 
+_MUTABLE = (list, dict, set)  # the very objects would have to be in it
+
+
 def _class_item(t: Tracer, obj: Known, key: Value) -> Value:
     """``cls[key]``: the metaclass's ``__getitem__`` (enums), then ``__class_getitem__``."""
     if t.lookup(type(obj.value), "__getitem__") is not MISSING:
@@ -39,11 +42,14 @@ def _class_item(t: Tracer, obj: Known, key: Value) -> Value:
     if isinstance(own, classmethod) and _is_users(own.__func__):
         return t.call(get_attribute(t, obj, "__class_getitem__"), [key])
     try:
-        return t.wrap(obj.value[constant_operand(key)], None)
+        real = obj.value[constant_operand(key)]
+        if not any(type(arg) in _MUTABLE for arg in getattr(real, "__args__", ())):
+            return made(t, real)
     except NotConstant:
-        t.graph_break("class-item", f"{obj.value.__name__}[{key.describe()}]")
+        pass
     except TypeError as error:
-        return t.raise_real(error)
+        t.raise_real(error)
+    return t.graph_break("class-item", f"{obj.value.__name__}[{key.describe()}]")
 
 
 def _is_users(function: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -13,6 +13,7 @@ from dynacap.values.data_model import (
     delete_attribute,
     find_attribute,
     get_attribute,
+    get_item,
     is_same,
     set_attribute,
 )
@@ -26,24 +27,27 @@ from dynacap.values.data_model.attributes import (
 )
 from dynacap.values.data_model.calls import new_object, type_call
 from dynacap.values.data_model.operators import inverted_eq
+from dynacap.values.data_model.refusals import like
 from dynacap.values.identity import IdentityValue
 from dynacap.values.library.handlers import (
+    BUILT_IN,
     constant_of,
     handles,
     methods,
     not_implemented,
 )
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
+_MACHINERY = ("__dir__", "__sizeof__", "__reduce__", "__getstate__")
 _PLAINEST = (object, type(None))  # None has methods of its own on some Pythons, which do the same
 
 
 def name_of(t: Tracer, name: Value) -> str:
     """An attribute's name, which must be text."""
-    text = constant_of(t, name, "an attribute's name")
-    if not isinstance(text, str):
-        t.raise_error(TypeError, f"attribute name must be string, not {type(text).__name__!r}")
-    return text
+    if not issubclass(name.cls, str):
+        t.raise_real(error_of(getattr, None, like(name)))
+    return str(constant_of(t, name, "an attribute's name"))
 
 
 def attribute_or_none(t: Tracer, obj: Value, name: str) -> Value | None:
@@ -88,7 +92,7 @@ def _vars(t: Tracer, obj: Value | None = None, /) -> Value:
     return found
 
 
-@handles(object.__getattribute__)
+@handles(*methods("__getattribute__", object, *BUILT_IN))
 def _getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
     text = name_of(t, name)
     found = generic_attribute(t, self, text)
@@ -128,9 +132,32 @@ def _object_init(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> No
             )
 
 
-@handles(object.__init_subclass__)
-def _init_subclass(t: Tracer, /, **kwargs: Value) -> None:
+@handles(vars(object)["__init_subclass__"])
+def _init_subclass(t: Tracer, cls: Value, /) -> None:
     return None
+
+
+@handles(vars(object)["__subclasshook__"])
+def _subclass_hook(t: Tracer, cls: Value, /, *args: Value) -> Value:
+    return not_implemented()
+
+
+@handles(*methods("__class_getitem__", *BUILT_IN))
+def _class_getitem(t: Tracer, cls: Value, key: Value, /) -> Value:
+    return get_item(t, cls, key)
+
+
+_SHOWS = "how an object lies in memory, or is copied and pickled"
+
+
+@handles(*(m for n in _MACHINERY for m in methods(n, object, *BUILT_IN)))
+def _machinery(t: Tracer, self: Value, /) -> NoReturn:
+    t.graph_break("unsupported-call", _SHOWS)
+
+
+@handles(*methods("__reduce_ex__", object, *BUILT_IN))
+def _reduce_ex(t: Tracer, self: Value, protocol: Value, /) -> NoReturn:
+    t.graph_break("unsupported-call", _SHOWS)
 
 
 @handles(*methods("__eq__", *_PLAINEST))

@@ -10,9 +10,8 @@ from dynacap.values.data_model import advance, iterate
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, index_of, is_none
 from dynacap.values.library.sequences import bounded, find
-from dynacap.values.stand_in import shown
+from dynacap.values.stand_in import run, shown
 from dynacap.values.tracer import Tracer
-from dynacap.values.wording import error_of
 
 
 @handles(deque.__new__)
@@ -65,7 +64,8 @@ def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
             t.raise_error(IndexError, "deque mutated during remove().")
         raise
     if found is None:
-        t.raise_real(error_of(deque.remove, deque(), shown(t, item)))
+        run(t, lambda: deque().remove(shown(t, item)), [], {})  # says that it is not there
+    assert found is not None
     del self.items[found]
     t.touch(self)
 

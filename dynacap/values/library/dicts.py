@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from typing import Any, NoReturn
 
-from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.base import MISSING, Const, UserRaise, Value
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import (
     advance,
@@ -22,7 +22,7 @@ from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, is_none, methods, not_implemented, raise_with
 from dynacap.values.library.sequences import same_or_equal
 from dynacap.values.tracer import Tracer
-from dynacap.values.wording import error_of, instance_named
+from dynacap.values.wording import error_of
 
 _ALL = (dict, OrderedDict, defaultdict)
 _PLAIN_ITER = {id(dict.__iter__), id(OrderedDict.__iter__)}
@@ -87,10 +87,17 @@ def merge(t: Tracer, self: DictValue, source: Value) -> None:
     iterator = iterate(t, source)
     count = 0
     while (pair := advance(t, iterator)) is not None:
-        if t.lookup(pair.cls, "__iter__") is MISSING:
-            t.raise_real(error_of(dict, [*[(0, 0)] * count, instance_named(pair.title)]))
-        _store_pair(t, self, elements(t, pair), count)
+        _store_pair(t, self, _pair_of(t, pair, count), count)
         count += 1
+
+
+def _pair_of(t: Tracer, pair: Value, index: int) -> list[Value]:
+    try:
+        return elements(t, pair)
+    except UserRaise as raised:
+        if not issubclass(raised.exc.cls, TypeError):
+            raise
+        return t.raise_real(error_of(dict, [*[(0, 0)] * index, None]))
 
 
 def _store_pair(t: Tracer, self: DictValue, pair: list[Value], index: int) -> None:
@@ -209,7 +216,9 @@ def _pop_ordered(t: Tracer, self: DictValue, key: Value, default: Value | None =
 
 
 def pop_key(t: Tracer, self: DictValue, key: Value, default: Value | None) -> Value:
-    """Remove a key and give its value."""
+    """Remove a key and give its value; an empty dict does not ask for its hash."""
+    if self.real is None and not self.fresh:
+        return default if default is not None else raise_missing(t, key)
     host_key = t.key_of(key)
     found = self.get(t, host_key)
     if found is not None:

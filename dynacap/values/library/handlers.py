@@ -22,7 +22,7 @@ from dynacap.values.base import (
     constant_or,
     is_none as is_none,
 )
-from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
+from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.data_model.calls import call_special, compute
 from dynacap.values.library.misuse import (
     bad_arguments,
@@ -48,6 +48,12 @@ _STORAGE: dict[type, type[Value]] = {
     set: SetValue,
     frozenset: SetValue,
 }
+
+
+BUILT_IN = (
+    int, float, complex, bool, str, bytes, bytearray, list, tuple, dict, set, frozenset, range,
+    slice, deque, OrderedDict, defaultdict,
+)  # fmt: skip
 
 
 def handles(*targets: Any) -> Callable[[Operation], Operation]:
@@ -78,12 +84,12 @@ def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
     def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if owner is not None:
             args = _with_storage(t, owner, target, args)
-        if not least <= 1 + len(args) + len(kwargs) or 1 + len(args) > most:
+        if makes and args:
+            check_class(t, target, args[0])
+        if (makes and not args) or not least <= 1 + len(args) + len(kwargs) or 1 + len(args) > most:
             bad_arguments(t, target, args, kwargs)
         if kwargs and not any_name and not kwargs.keys() <= names:
             bad_arguments(t, target, args, kwargs)
-        if makes:
-            check_class(t, target, args[0])
         result = function(t, *args, **kwargs)
         return NONE if result is None else result
 
@@ -143,22 +149,6 @@ def index_of(t: Tracer, value: Value, message: str = "") -> int:
         default = f"{value.title!r} object cannot be interpreted as an integer"
         t.raise_error(TypeError, message or default)
     return int(constant_of(t, call_special(t, value, "__index__", []), "an index"))
-
-
-def slice_of(t: Tracer, key: Value) -> slice | None:
-    """The slice that a key is, with bounds that are numbers; None if it is no slice."""
-    if key.cls is not slice:
-        return None
-    parts = key.parts if isinstance(key, SliceValue) else _slice_parts(key)
-    bounds = [None if is_none(part) else index_of(t, part) for part in parts]
-    if bounds[2] == 0:
-        t.raise_error(ValueError, "slice step cannot be zero")
-    return slice(*bounds)
-
-
-def _slice_parts(key: Value) -> list[Value]:
-    real = key.constant()
-    return [Const(real.start), Const(real.stop), Const(real.step)]
 
 
 def folded(

@@ -23,10 +23,11 @@ def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
 
 @handles(list.__init__)
 def _init(t: Tracer, self: ListValue, iterable: Value | None = None, /) -> None:
-    items = [] if iterable is None else elements(t, iterable)
-    if self.items or items:
+    if self.items:
         t.touch(self)
-    self.items[:] = items
+        self.items.clear()
+    if iterable is not None:
+        extend(t, self, iterable)
 
 
 @handles(list.append)

@@ -13,18 +13,25 @@ from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
 _METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
-_ABOUT_COUNTS = re.compile(r"\btakes\b|expected .*\bargument|keyword|missing required")
+_SAMPLES: dict[Any, Any] = {range: range(0), slice: slice(0)}
+_ABOUT_COUNTS = re.compile(r"\btakes\b|not enough|expected .*\bargument|keyword|missing required")
 
 
 def bad_arguments(t: Tracer, target: Any, args: list[Value], kwargs: dict[str, Value]) -> NoReturn:
     """Raise what CPython says of so many operands, or of these names; other calls break."""
     given: list[Any] = [None] * len(args)
-    if args and isinstance(target, _METHODS):
+    asked = target
+    if args and isinstance(target, types.ClassMethodDescriptorType):
+        asked = target.__get__(None, args[0].known())
+        del given[0]
+    elif args and isinstance(target, _METHODS):
         kind: Any = target.__objclass__
-        given[0] = kind.__new__(kind)
-    if isinstance(target, (*_METHODS, types.BuiltinFunctionType)):
+        given[0] = _SAMPLES[kind] if kind in _SAMPLES else kind.__new__(kind)
+    elif args and makes_instances(target):
+        given[0] = target.__self__
+    if isinstance(asked, (*_METHODS, types.BuiltinFunctionType, type)):
         try:
-            target(*given, **dict.fromkeys(kwargs))
+            asked(*given, **dict.fromkeys(kwargs))
         except TypeError as error:
             if _ABOUT_COUNTS.search(str(error)):
                 t.raise_real(error)

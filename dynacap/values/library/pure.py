@@ -22,7 +22,7 @@ _KINDS = (
     staticmethod,
 )
 # what shows an address, depends on more than its operands, or makes a mutable object
-_NOT = {"__reduce__", "__reduce_ex__", "__sizeof__", "__getattribute__", "__init__", "__iter__"}
+_NOT = {"__reduce__", "__reduce_ex__", "__sizeof__", "__init__", "__iter__"}
 
 
 def _members(owner: Any) -> list[Any]:
@@ -39,7 +39,7 @@ def _members(owner: Any) -> list[Any]:
 for _owner in (*_TYPES, math, cmath):
     pure(_members(_owner))
 
-pure((complex, bytes, range, slice, str.maketrans))
+pure((complex, bytes, range, str.maketrans))
 pure((abs, ascii, bin, chr, hex, oct, ord, operator.abs, operator.index))
 pure((os.fspath,))
 pure(

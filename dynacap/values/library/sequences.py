@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from typing import Any
 
 from dynacap.values.base import Const, Value
-from dynacap.values.container import ListValue, TupleValue
+from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.data_model import compare, is_same, truth
+from dynacap.values.data_model.refusals import like
 from dynacap.values.iterator import (
     DequeIterator,
     ListIterator,
     TupleIterator,
 )
 from dynacap.values.library.handlers import (
+    NONE,
     as_storage,
     handles,
     index_of,
     methods,
     not_implemented,
-    slice_of,
 )
-from dynacap.values.stand_in import shown
+from dynacap.values.stand_in import run, shown
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
 Sequence = ListValue | TupleValue
 _ALL = (list, tuple, deque)
+_NO_BOUND = "slice indices must be integers or have an __index__ method"
 
 
 def same_or_equal(t: Tracer, left: Value, right: Value) -> bool:
@@ -53,16 +56,14 @@ def _len(t: Tracer, self: Sequence, /) -> Value:
 
 @handles(*methods("__getitem__", list, tuple))
 def _getitem(t: Tracer, self: Sequence, key: Value, /) -> Value:
-    cut = slice_of(t, key)
-    if cut is not None:
-        whole = cut.indices(len(self.items)) == (0, len(self.items), 1)
-        return self if whole and self.cls is tuple else new_sequence(self.items[cut], self)
-    kind = "tuple" if isinstance(self, TupleValue) else "list"
-    name = key.cls.__name__
-    index = index_of(t, key, f"{kind} indices must be integers or slices, not {name}")
-    if not -len(self.items) <= index < len(self.items):
-        t.raise_error(IndexError, f"{kind} index out of range")
-    return t.force_item(self.items, index)
+    size = len(self.items)
+    if type(key) is Const and type(key.value) is int and -size <= key.value < size:
+        return t.force_item(self.items, key.value)
+    held: Any = tuple(self.items) if isinstance(self, TupleValue) else self.items
+    found = run(t, held.__getitem__, [key], {})
+    if isinstance(found, Value):
+        return t.force(found)
+    return self if found is held and self.cls is tuple else new_sequence([*found], self)
 
 
 @handles(*methods("__contains__", *_ALL))
@@ -93,14 +94,14 @@ def _index(
     /,
 ) -> Value:
     size = len(self.items)
-    low = 0 if start is None else index_of(t, start)
-    high = sys.maxsize if stop is None else index_of(t, stop)
+    low = 0 if start is None else index_of(t, start, _NO_BOUND)
+    high = sys.maxsize if stop is None else index_of(t, stop, _NO_BOUND)
     low = max(low + size, 0) if low < 0 else low
     high = high + size if high < 0 else high
     found = find(t, self, item, low, high)
     if found is None:
         kind = next(kind for kind in _ALL if issubclass(self.cls, kind))
-        t.raise_real(error_of(kind.index, kind(), shown(t, item)))
+        run(t, lambda: kind().index(shown(t, item)), [], {})  # says that it is not there
     return Const(found)
 
 
@@ -129,7 +130,8 @@ def _same_kind(left: Sequence, right: Sequence) -> bool:
 
 def _compare(t: Tracer, symbol: str, left: Sequence, right: Sequence) -> Value:
     """The first elements that differ decide; if there are none, the lengths do."""
-    if symbol in ("==", "!=") and len(left.items) != len(right.items):
+    same_length = len(left.items) == len(right.items)
+    if symbol in ("==", "!=") and isinstance(left, ListValue) and not same_length:
         return Const(symbol == "!=")
     index = 0
     while index < min(len(left.items), len(right.items)):
@@ -152,8 +154,7 @@ def _add(t: Tracer, self: Sequence, other: Value, /) -> Value:
     kind = next(kind for kind in _ALL if issubclass(self.cls, kind))
     other = as_storage(t, other)
     if not isinstance(other, (ListValue, TupleValue)) or not issubclass(other.cls, kind):
-        name, found = kind.__name__, other.cls.__name__
-        t.raise_error(TypeError, f'can only concatenate {name} (not "{found}") to {name}')
+        t.raise_real(error_of(vars(kind)["__add__"], kind(), like(other)))
     if kind is tuple and self.cls is other.cls is tuple and not (self.items and other.items):
         return self if self.items else other
     return new_sequence(bounded(self, self.items + other.items), self)
@@ -168,3 +169,25 @@ handles(list.__iter__)(lambda t, self, /: ListIterator(self))
 handles(tuple.__iter__)(lambda t, self, /: TupleIterator(self))
 handles(deque.__iter__)(lambda t, self, /: DequeIterator(self, len(self.items)))
 handles(deque.__reversed__)(lambda t, self, /: DequeIterator(self, len(self.items), backwards=True))
+
+
+@handles(slice)
+def _slice(t: Tracer, first: Value, second: Value | None = None, step: Value = NONE, /) -> Value:
+    return SliceValue((NONE, first, step) if second is None else (first, second, step))
+
+
+def _register_bound(place: int, name: str) -> None:
+    @handles(vars(slice)[name])
+    def bound(t: Tracer, self: Value, /) -> Value:
+        if isinstance(self, SliceValue):
+            return self.parts[place]
+        return Const(getattr(self.constant(), name))
+
+
+for _place, _name in enumerate(("start", "stop", "step")):
+    _register_bound(_place, _name)
+
+
+@handles(slice.__new__)
+def _new_slice(t: Tracer, cls: Value, /, *bounds: Value, **kwargs: Value) -> Value:
+    return t.call(cls, list(bounds), kwargs)

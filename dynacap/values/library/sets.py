@@ -246,7 +246,8 @@ def _register_methods(plain: str, inplace: str, combine: Combine) -> None:
 
     def check_count(t: Tracer, name: str, self: SetValue, others: tuple[Value, ...]) -> None:
         if plain == "symmetric_difference" and len(others) != 1:
-            bad_arguments(t, vars(set)[name], [self, *others], {})
+            kind = next(kind for kind in _BOTH if issubclass(self.cls, kind))
+            bad_arguments(t, vars(kind)[name], [self, *others], {})
 
     @handles(*methods(plain, *_BOTH))
     def method(t: Tracer, self: SetValue, /, *others: Value) -> SetValue:
@@ -291,12 +292,23 @@ RELATIONS: dict[str, Callable[[set[Any], set[Any]], bool]] = {
     "isdisjoint": set.isdisjoint,
 }
 
+_UNTIL = {"issuperset": True, "isdisjoint": False}  # these stop at the first item that decides
+
+
+def _all_are(t: Tracer, inside: bool, self: SetValue, iterator: Value) -> bool:
+    while (item := advance(t, iterator)) is not None:
+        if (t.key_of(item, set) in self.items) is not inside:
+            return False
+    return True
+
 
 def _register_relation(name: str, method: bool) -> None:
     @handles(*methods(name, *_BOTH))
     def relate(t: Tracer, self: SetValue, other: Value, /) -> Value:
         if not method and not isinstance(as_storage(t, other), SetValue):
             return not_implemented()
+        if name in _UNTIL and not isinstance(as_storage(t, other), SetValue):
+            return Const(_all_are(t, _UNTIL[name], self, iterate(t, other)))
         return Const(RELATIONS[name](set(self.items), set(keyed_of(t, other))))
 
 

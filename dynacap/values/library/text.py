@@ -20,7 +20,7 @@ from dynacap.values.function import FunctionValue
 from dynacap.values.library.handlers import NONE, constant_of, folded, handles
 from dynacap.values.library.sets import ordered
 from dynacap.values.natives import native_code
-from dynacap.values.stand_in import shown
+from dynacap.values.stand_in import run, shown
 from dynacap.values.tracer import Tracer
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range)
@@ -142,7 +142,7 @@ def _register_text(method: Any, again: str, make: Callable[[Tracer, Any], str]) 
     @handles(method)
     def text(t: Tracer, self: Value, /) -> Value:
         name = again.replace("set", self.cls.__name__)
-        return _unless_busy(self, name, lambda: Const(make(t, self)))
+        return _unless_busy(self, name, lambda: Const(run(t, lambda: make(t, self), [], {})))
 
 
 for _method, (_again, _make) in _TEXTS.items():
