@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from dynacap.backends.native.loops.expression import Expression, Local
 from dynacap.backends.native.loops.index import Axis, Index
@@ -12,8 +12,6 @@ from dynacap.backends.native.loops.program import Buffer
 
 if TYPE_CHECKING:
     import torch
-
-How = Literal["serial", "parallel", "vector"]
 
 
 @dataclass(eq=False)
@@ -32,25 +30,31 @@ class Store:
 
 @dataclass(eq=False)
 class Fold:
-    """``result`` is what ``value``, at the end of each round of the loop, combines to."""
+    """``result`` is what ``value``, at the end of each round of the loop, combines to.
+
+    A wide one adds up in double precision.
+    """
 
     result: Local
     combiner: str
     value: Expression
+    wide: bool = False
 
 
 @dataclass(eq=False)
 class Loop:
-    """``axis`` from 0 to its size over ``body``."""
+    """``axis`` from 0 to its size over ``body``; in vectors, on several cores, or both."""
 
     axis: Axis
     body: list[Statement]
-    how: How = "serial"
+    vector: bool = False
+    parallel: bool = False
     folds: list[Fold] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
         """The loop as text."""
-        yield f"{self.how} for {self.axis} < {self.axis.size}:"
+        how = "parallel " * self.parallel + "vector " * self.vector
+        yield f"{how}for {self.axis} < {self.axis.size}:"
         for statement in self.body:
             yield from (f"    {line}" for line in statement.lines())
         for fold in self.folds:

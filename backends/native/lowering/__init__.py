@@ -1,5 +1,5 @@
 """From a functional ATen graph to the loop IR."""
 
-from dynacap.backends.native.lowering.graph import lower
+from dynacap.backends.native.lowering.graph import lower, lowered
 
-__all__ = ["lower"]
+__all__ = ["lower", "lowered"]

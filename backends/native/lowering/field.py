@@ -35,6 +35,10 @@ class Field:
             return self
         return Field(self.shape, dtype, lambda place: self.at(place).to(dtype))
 
+    def sample(self) -> Expression:
+        """Its first element, for a look at what it is made of."""
+        return self.at((ZERO,) * len(self.shape))
+
     def __add__(self, other: Field | Scalar) -> Field:
         return lift(Expression.__add__, self, other)
 

@@ -75,7 +75,8 @@ class Lowering:
         return buffer
 
     def _output(self, node: Node) -> None:
-        self.outputs = [self.read(value) for value in node.args[0]]  # type: ignore[union-attr]
+        values = node.args[0] if isinstance(node.args[0], list | tuple) else [node.args[0]]
+        self.outputs = self.read(values)
         for value in self.outputs:
             if isinstance(value, Buffer) and value.kind == "temporary":
                 value.kind = "output"
@@ -142,7 +143,7 @@ class Lowering:
         buffer = self.buffer(name, like)
         axes, place = loops_over(buffer.shape, buffer.strides)
         offset = dot(place, buffer.strides)
-        value = field.to(like.dtype).at(place)
+        value = field.at(place).to(like.dtype)
         self.steps.append(Equation(buffer, axes, offset, value, origins=(self.node,)))
         return buffer
 
@@ -163,8 +164,39 @@ class Lowering:
         buffer = Buffer(name, field.dtype, shown, contiguous(shown))
         self.buffers.append(buffer)
         offset = dot(tuple(map(Index.of, kept)), contiguous([axis.size for axis in kept]))
-        equation = Equation(buffer, kept, offset, field.at(place), reduced, combiner, (self.node,))
+        value = field.at(place).to(field.dtype)
+        combiner = combiner if reduced else ""
+        equation = Equation(buffer, kept, offset, value, reduced, combiner, (self.node,))
         self.steps.append(equation)
+        return self.field(buffer)
+
+    def plain(self, operands: Sequence[Any]) -> bool:
+        """Whether fields are of dtypes that loops can compute with."""
+        return all(x.dtype in DTYPES for x in operands if isinstance(x, Field))
+
+    def assemble(self, parts: Sequence[tuple[Sequence[Size], Field]]) -> Field:
+        """The node's result, each region of which, from a corner on, is a field."""
+        buffer = self.buffer(self.node.name, self.result)
+        for corner, field in parts:
+            axes, place = loops_over(field.shape, buffer.strides)
+            start = dot(tuple(ZERO + c for c in corner), buffer.strides)
+            value = field.at(place).to(buffer.dtype)
+            offset = dot(place, buffer.strides) + start
+            whole = len(parts) == 1
+            self.steps.append(
+                Equation(buffer, axes, offset, value, origins=(self.node,), whole=whole)
+            )
+        return self.field(buffer)
+
+    def keep(self, field: Field) -> Field:
+        """A field as memory of its own, for what a rule reads more than once."""
+        axes, place = loops_over(field.shape, contiguous(field.shape))
+        name = f"{self.node.name}_part{len(self.steps)}"
+        buffer = Buffer(name, field.dtype, field.shape, contiguous(field.shape))
+        self.buffers.append(buffer)
+        value = field.at(place).to(field.dtype)
+        offset = dot(place, buffer.strides)
+        self.steps.append(Equation(buffer, axes, offset, value, origins=(self.node,)))
         return self.field(buffer)
 
     def _view(self, node: Node) -> Any:

@@ -1,0 +1,292 @@
+"""A kernel as a C function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+import torch
+
+from dynacap.backends.native.c.operations import clause, combine, operation
+from dynacap.backends.native.c.prelude import RESERVED, prelude
+from dynacap.backends.native.c.types import COMPUTED, STORED, literal, loaded, stored
+from dynacap.backends.native.loops.expression import (
+    Constant,
+    Expression,
+    Load,
+    Local,
+    Op,
+    Position,
+    below,
+    index_of,
+    walk,
+)
+from dynacap.backends.native.loops.index import Axis, Index, Quotient
+from dynacap.backends.native.loops.kernel import Fold, Kernel, Loop, Statement, Store
+from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.schedule.nest import identity
+
+_SHORT = 4  # a loop of fewer rounds is unrolled by the compiler and needs no vectors
+_WIDE = {torch.float32: torch.float64}
+
+
+def kernels_source(kernels: Sequence[Kernel]) -> str:
+    """The functions of all kernels, after what they need of the prelude."""
+    functions = "\n\n".join(map(kernel_source, kernels))
+    return f"{prelude(functions)}\n{functions}\n"
+
+
+def kernel_source(kernel: Kernel) -> str:
+    """One kernel as ``static void NAME(const T *read…, T *write…, int64_t size…)``."""
+    return "\n".join(_Writer(kernel).lines())
+
+
+def c_name(buffer: Buffer) -> str:
+    """A buffer's name where C and the prelude have not taken it."""
+    return f"{buffer.name}_" if buffer.name in RESERVED else buffer.name
+
+
+class _Scope:
+    """A block of C: its lines so far, and the values that it has names for."""
+
+    def __init__(self, axes: Iterable[Axis] = ()) -> None:
+        self.lines: list[str] = []
+        self.axes = set(axes)
+        self.names: dict[int, str] = {}
+        self.locals: set[str] = set()
+
+
+class _Writer:
+    """Writes one function.
+
+    Equal values are computed once, in the outermost block where all that they depend on is known.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.scopes = [_Scope()]
+        self.fresh = count()
+        self.numbers: dict[object, int] = {}
+        self.number_of: dict[int, int] = {}
+        self.alive: list[Expression] = []  # so that ids stay what they are
+        self.depth_of: dict[int, int] = {}
+
+    def lines(self) -> Iterable[str]:
+        """The function's lines."""
+        kernel = self.kernel
+        params = [f"const {STORED[b.dtype]} *{c_name(b)}" for b in kernel.reads]
+        params += [f"{STORED[b.dtype]} *{c_name(b)}" for b in kernel.writes]
+        params += [f"int64_t {size}" for size in kernel.sizes]
+        yield from _comments(kernel)
+        yield f"static void {kernel.name}({', '.join(params)})"
+        yield "{"
+        if not any(isinstance(s, Loop) and s.parallel for s in kernel.body):
+            self._scratch()
+        self._statements(kernel.body)
+        yield from (f"    {line}" for line in self.scopes[0].lines)
+        yield "}"
+
+    def _scratch(self) -> None:
+        for buffer in self.kernel.scratch:
+            size = max(1, buffer.numel)
+            self._line(f"{STORED[buffer.dtype]} {c_name(buffer)}[{size}] ALIGNED;")
+
+    def _line(self, text: str) -> None:
+        self.scopes[-1].lines.append(text)
+
+    def _statements(self, body: Sequence[Statement], folds: Sequence[Fold] = ()) -> None:
+        stores: list[Store] = []
+        for statement in body:
+            if isinstance(statement, Store):
+                stores.append(statement)
+                continue
+            self._straight(stores)
+            stores = []
+            self._loop(statement)
+        self._straight(stores, folds)
+
+    def _straight(self, stores: Sequence[Store], folds: Sequence[Fold] = ()) -> None:
+        """Stores and folds that run one after another and share what they compute."""
+        roots = [statement.value for statement in (*stores, *folds)]
+        texts = self._values(roots, [store.offset for store in stores])
+        for store, text in zip(stores, texts, strict=False):
+            dtype = store.buffer.dtype
+            target = f"{c_name(store.buffer)}[{self._index(store.offset)}]"
+            if store.combiner:
+                text = combine(store.combiner, loaded(target, dtype), text, dtype)
+            self._line(f"{target} = {stored(text, dtype)};")
+        for fold, text in zip(folds, texts[len(stores) :], strict=True):
+            total = _total(fold)
+            self._line(f"{total} = {combine(fold.combiner, total, text, _total_dtype(fold))};")
+
+    def _loop(self, loop: Loop) -> None:
+        axes, inner = [loop.axis], loop
+        while loop.parallel and _only_loop(inner):
+            inner = inner.body[0]  # type: ignore[assignment]
+            axes.append(inner.axis)
+        for fold in loop.folds:
+            self._start(fold)
+        self.scopes.append(_Scope(axes))
+        if loop.parallel:
+            self._scratch()
+        self._statements(inner.body, loop.folds)
+        scope = self.scopes.pop()
+        self._pragma(loop, len(axes))
+        lines = scope.lines
+        for axis in reversed(axes):
+            head = f"for (int64_t {axis} = 0; {axis} < {axis.size}; {axis}++)"
+            lines = [f"{head} {{", *(f"    {line}" for line in lines), "}"]
+        self.scopes[-1].lines += lines
+        for fold in loop.folds:
+            self._finish(fold)
+
+    def _pragma(self, loop: Loop, depth: int) -> None:
+        words = []
+        if loop.parallel:
+            words.append("parallel for")
+        if loop.vector and _long(loop):
+            words.append("simd")
+        if depth > 1:
+            words.append(f"collapse({depth})")
+        if not words:
+            return
+        if loop.vector:
+            words += [clause(f.combiner, _total(f), _total_dtype(f)) for f in loop.folds]
+        self._line(f"#pragma omp {' '.join(words)}")
+
+    def _start(self, fold: Fold) -> None:
+        dtype = _total_dtype(fold)
+        start = literal(identity(fold.combiner, dtype).value, dtype)
+        self._line(f"{COMPUTED[dtype]} {_total(fold)} = {start};")
+
+    def _finish(self, fold: Fold) -> None:
+        if _total(fold) != fold.result.name:
+            dtype = COMPUTED[fold.result.dtype]
+            self._line(f"{dtype} {fold.result.name} = ({dtype}){_total(fold)};")
+        self.scopes[-1].locals.add(fold.result.name)
+
+    def _values(self, roots: Sequence[Expression], offsets: Sequence[Index]) -> list[str]:
+        """The texts of values, after lines that give names to what is used more than once."""
+        positions = [Position(offset) for offset in offsets]
+        order = list(walk(*roots, *positions))
+        uses: dict[int, int] = {}
+        outer: dict[int, int] = {}
+        for node in order:
+            self._enter(node)
+        seen: set[int] = set()
+        for node in order:
+            number = self.number_of[id(node)]
+            if number in seen:
+                continue
+            seen.add(number)
+            for operand in below(node):
+                below_number = self.number_of[id(operand)]
+                uses[below_number] = uses.get(below_number, 0) + 1
+                if self.depth_of[below_number] < self.depth_of[number]:
+                    outer[below_number] = 1
+        for root in roots:
+            number = self.number_of[id(root)]
+            uses[number] = uses.get(number, 0) + 1
+            if self.depth_of[number] < len(self.scopes) - 1:
+                outer[number] = 1
+        texts: dict[int, str] = {}
+        for node in order:
+            number = self.number_of[id(node)]
+            if number not in texts:
+                texts[number] = self._text(node, number, texts, uses.get(number, 0), outer)
+        self.texts = texts
+        return [texts[self.number_of[id(root)]] for root in roots]
+
+    def _enter(self, node: Expression) -> None:
+        """Give a node its number and find the block that it belongs to."""
+        self.alive.append(node)
+        operands = [self.number_of[id(operand)] for operand in below(node)]
+        key = (type(node), node.key(tuple(operands)))
+        number = self.numbers.setdefault(key, len(self.numbers))
+        self.number_of[id(node)] = number
+        depth = max((self.depth_of[operand] for operand in operands), default=0)
+        index = index_of(node)
+        for axis in index.axes() if index is not None else ():
+            depth = max(depth, self._depth(axis))
+        if isinstance(node, Local):
+            depth = next(d for d, s in enumerate(self.scopes) if node.name in s.locals)
+        elif isinstance(node, Load) and node.buffer in self.kernel.writes:
+            depth = max(depth, self._row_depth())
+        self.depth_of[number] = depth
+
+    def _depth(self, axis: Axis) -> int:
+        return next(d for d, scope in enumerate(self.scopes) if axis in scope.axes)
+
+    def _row_depth(self) -> int:
+        return len(self.scopes) - 1
+
+    def _text(
+        self, node: Expression, number: int, texts: dict[int, str], uses: int, outer: dict[int, int]
+    ) -> str:
+        for scope in self.scopes:
+            if number in scope.names:
+                return scope.names[number]
+        text = self._spelled(node, texts)
+        if isinstance(node, Constant | Position | Local) or (uses < 2 and number not in outer):
+            return text
+        name = f"v{next(self.fresh)}"
+        scope = self.scopes[self.depth_of[number]]
+        scope.lines.append(f"const {COMPUTED[node.dtype]} {name} = {text};")
+        scope.names[number] = name
+        return name
+
+    def _spelled(self, node: Expression, texts: dict[int, str]) -> str:
+        self.texts = texts
+        if isinstance(node, Load):
+            return loaded(f"{c_name(node.buffer)}[{self._index(node.offset)}]", node.dtype)
+        if isinstance(node, Constant):
+            return literal(node.value, node.dtype)
+        if isinstance(node, Position):
+            return f"({COMPUTED[node.dtype]})({self._index(node.index)})"
+        if isinstance(node, Local):
+            return node.name
+        assert isinstance(node, Op)
+        args = [texts[self.number_of[id(arg)]] for arg in node.args]
+        return operation(node.name, args, node.dtype, node.args[-1].dtype)
+
+    def _index(self, index: Index) -> str:
+        return index.text(self._atom)
+
+    def _atom(self, atom: object) -> str:
+        if isinstance(atom, Axis):
+            return atom.name
+        if isinstance(atom, Quotient):
+            return f"(({self._index(atom.dividend)}) / {atom.divisor})"
+        return self.texts[self.number_of[id(atom.value)]]  # type: ignore[attr-defined]
+
+
+def _only_loop(loop: Loop) -> bool:
+    """Whether a loop does nothing but run another parallel one."""
+    inner = loop.body[0] if len(loop.body) == 1 else None
+    return isinstance(inner, Loop) and inner.parallel and not loop.folds and not inner.vector
+
+
+def _long(loop: Loop) -> bool:
+    return not isinstance(loop.axis.size, int) or loop.axis.size >= _SHORT
+
+
+def _total(fold: Fold) -> str:
+    """The accumulator's name: the result's own, where it has the result's type."""
+    return (
+        f"{fold.result.name}_wide" if _total_dtype(fold) != fold.result.dtype else fold.result.name
+    )
+
+
+def _total_dtype(fold: Fold) -> torch.dtype:
+    dtype = fold.result.dtype
+    return _WIDE.get(dtype, dtype) if fold.wide and fold.combiner in ("sum", "prod") else dtype
+
+
+def _comments(kernel: Kernel) -> Iterable[str]:
+    """The user's lines that the kernel computes."""
+    seen: dict[str, None] = {}
+    for node in kernel.origins:
+        trace = node.meta.get("stack_trace")
+        if trace:
+            seen[trace.strip().splitlines()[-1].strip()] = None
+    return (f"// {line}".rstrip("\\") for line in seen)

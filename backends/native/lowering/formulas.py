@@ -1,0 +1,365 @@
+"""What one element of a pointwise operator's result is, in terms of its operands' elements.
+
+Operands come in the dtype that the operator computes in; a number stays a number.  The operators
+are listed at the end, by the dtype in which they compute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from dynacap.backends.native.loops.expression import Expression as E
+from dynacap.backends.native.loops.expression import op, where
+
+Formula = Callable[..., Any]  # an expression, or NotImplemented
+_SQRT_HALF = math.sqrt(0.5)
+_SQRT_2_PI = math.sqrt(2 / math.pi)
+_GELU_CUBE = 0.044715
+
+
+def add(a: E, b: E, alpha: float = 1) -> E:
+    return a + (b if alpha == 1 else b * alpha)
+
+
+def sub(a: E, b: E, alpha: float = 1) -> E:
+    return a - (b if alpha == 1 else b * alpha)
+
+
+def rsub(a: E, b: E, alpha: float = 1) -> E:
+    return sub(b, a, alpha)
+
+
+def mul(a: E, b: E) -> E:
+    return a * b
+
+
+def div(a: E, b: E) -> E:
+    return a / b
+
+
+def div_mode(a: E, b: Any, *, rounding_mode: str | None = None) -> Any:
+    if rounding_mode is None:
+        return a / b
+    if a.dtype.is_floating_point:
+        return op("trunc", a / b) if rounding_mode == "trunc" else NotImplemented
+    return floor_divide(a, b) if rounding_mode == "floor" else NotImplemented
+
+
+def floor_divide(a: E, b: Any) -> Any:
+    """By a known number only: division by zero is an error that eager raises."""
+    if not isinstance(a, E) or a.dtype.is_floating_point or isinstance(b, E) or int(b) == 0:
+        return NotImplemented
+    return op("floordiv", a, b)
+
+
+def remainder(a: E, b: Any) -> Any:
+    if not isinstance(a, E):
+        return NotImplemented
+    if a.dtype.is_floating_point:
+        rest = op("fmod", a, b)
+        other = op("lt", rest, 0)
+        below = op("lt", b, 0) if isinstance(b, E) else op("ne", rest, rest) if b >= 0 else None
+        crossed = op("not", other) if below is None else op("xor", other, below)
+        return where(op("and", op("ne", rest, 0), crossed), rest + b, rest)
+    if isinstance(b, E) or int(b) == 0:
+        return NotImplemented
+    return a - op("floordiv", a, b) * b
+
+
+def fmod(a: E, b: Any) -> Any:
+    return op("fmod", a, b) if isinstance(a, E) and a.dtype.is_floating_point else NotImplemented
+
+
+def pow_(a: Any, b: Any) -> Any:
+    if isinstance(b, E) or not isinstance(a, E):
+        dtype = (a if isinstance(a, E) else b).dtype
+        return op("pow", a, b) if dtype.is_floating_point else NotImplemented
+    if b in _POWERS:
+        return _POWERS[b](a)
+    if a.dtype.is_floating_point:
+        return _FLOAT_POWERS[b](a) if b in _FLOAT_POWERS else op("pow", a, b)
+    return NotImplemented
+
+
+_POWERS: Mapping[float, Callable[[E], E]] = {
+    1: lambda a: a,
+    2: lambda a: a * a,
+    3: lambda a: a * a * a,
+}
+_FLOAT_POWERS: Mapping[float, Callable[[E], E]] = {
+    0.5: lambda a: op("sqrt", a),
+    -0.5: lambda a: op("rsqrt", a),
+    -1: lambda a: 1.0 / a,
+    -2: lambda a: 1.0 / (a * a),
+}
+
+
+def maximum(a: E, b: E) -> E:
+    return op("maximum", a, b)
+
+
+def minimum(a: E, b: E) -> E:
+    return op("minimum", a, b)
+
+
+def clamp(x: E, low: Any = None, high: Any = None) -> E:
+    if low is not None:
+        x = op("maximum", x, low)
+    return x if high is None else op("minimum", x, high)
+
+
+def clamp_max(x: E, high: Any) -> E:
+    return clamp(x, None, high)
+
+
+def reciprocal(x: E) -> E:
+    return 1.0 / x
+
+
+def square(x: E) -> E:
+    return x * x
+
+
+def relu(x: E) -> E:
+    return op("maximum", x, 0)
+
+
+def hardtanh(x: E, low: float = -1.0, high: float = 1.0) -> E:
+    return clamp(x, low, high)
+
+
+def leaky_relu(x: E, slope: float = 0.01) -> E:
+    return where(op("gt", x, 0), x, x * slope)
+
+
+def elu(x: E, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> E:
+    return where(op("gt", x, 0), x * scale, op("expm1", x * input_scale) * (alpha * scale))
+
+
+def threshold(x: E, limit: float, value: float) -> E:
+    return where(op("le", x, limit), value, x)
+
+
+def softplus(x: E, beta: float = 1.0, limit: float = 20.0) -> E:
+    z = x * beta
+    return where(op("gt", z, limit), x, op("log1p", op("exp", z)) / beta)
+
+
+def silu(x: E) -> E:
+    return x / (1.0 + op("exp", -x))
+
+
+def mish(x: E) -> E:
+    return x * op("tanh", softplus(x))
+
+
+def hardswish(x: E) -> E:
+    return x * clamp(x + 3.0, 0, 6) / 6.0
+
+
+def hardsigmoid(x: E) -> E:
+    return clamp(x + 3.0, 0, 6) / 6.0
+
+
+def gelu(x: E, *, approximate: str = "none") -> E:
+    if approximate == "none":
+        return x * 0.5 * (1.0 + op("erf", x * _SQRT_HALF))
+    inner = (x + x * x * x * _GELU_CUBE) * _SQRT_2_PI
+    return x * 0.5 * (1.0 + op("tanh", inner))
+
+
+def lerp(a: E, b: E, weight: Any) -> E:
+    """Two forms, so that it is exact at both ends."""
+    near, far = a + (b - a) * weight, b - (b - a) * (1 - weight)
+    if not isinstance(weight, E):
+        return near if abs(weight) < 0.5 else far
+    return where(op("lt", op("abs", weight), 0.5), near, far)
+
+
+def addcmul(x: E, a: E, b: E, *, value: float = 1) -> E:
+    return x + a * b * value
+
+
+def addcdiv(x: E, a: E, b: E, *, value: float = 1) -> E:
+    return x + a * value / b
+
+
+def xlogy(x: Any, y: Any) -> E:
+    y = y if isinstance(y, E) else op("add", x * 0, y)
+    product = x * op("log", y)
+    zero = op("eq", x, 0) if isinstance(x, E) else op("eq", y * 0 + x, 0)
+    return where(op("isnan", y), y, where(zero, 0, product))
+
+
+def logaddexp(a: E, b: E) -> E:
+    high = op("maximum", a, b)
+    same = op("and", op("eq", a, b), op("isinf", a))
+    return where(same, a, high + op("log1p", op("exp", -op("abs", a - b))))
+
+
+def nan_to_num(
+    x: E, nan: float | None = None, high: float | None = None, low: float | None = None
+) -> Any:
+    if not x.dtype.is_floating_point:
+        return x
+    limits = torch.finfo(x.dtype)
+    high, low = limits.max if high is None else high, limits.min if low is None else low
+    finite = where(op("isinf", x), where(op("gt", x, 0), high, low), x)
+    return where(op("isnan", x), nan or 0.0, finite)
+
+
+def isfinite(x: E) -> E:
+    return op("eq", x - x, 0)
+
+
+def copysign(a: E, b: Any) -> Any:
+    return op("copysign", a, b)
+
+
+# Gradients.  The first operand is the gradient of the result.
+
+
+def sigmoid_backward(g: E, y: E) -> E:
+    return g * (y * (1.0 - y))
+
+
+def tanh_backward(g: E, y: E) -> E:
+    return g * (1.0 - y * y)
+
+
+def threshold_backward(g: E, x: E, limit: float) -> E:
+    return where(op("le", x, limit), 0, g)
+
+
+def hardtanh_backward(g: E, x: E, low: float, high: float) -> E:
+    return where(op("or", op("le", x, low), op("ge", x, high)), 0, g)
+
+
+def leaky_relu_backward(g: E, x: E, slope: float, is_result: bool) -> E:
+    return where(op("gt", x, 0), g, g * slope)
+
+
+def elu_backward(g: E, alpha: float, scale: float, input_scale: float, is_result: bool, x: E) -> E:
+    below = op("exp", x * input_scale) * (alpha * input_scale * scale)
+    if is_result:
+        below = (x + alpha * scale) * input_scale
+    return where(op("le", x, 0), g * below, g * scale)
+
+
+def softplus_backward(g: E, x: E, beta: float, limit: float) -> E:
+    z = x * beta
+    return where(op("gt", z, limit), g, g * op("sigmoid", z))
+
+
+def silu_backward(g: E, x: E) -> E:
+    s = op("sigmoid", x)
+    return g * s * (1.0 + x * (1.0 - s))
+
+
+def mish_backward(g: E, x: E) -> E:
+    t, s = op("tanh", softplus(x)), op("sigmoid", x)
+    return g * (t + x * s * (1.0 - t * t))
+
+
+def hardswish_backward(g: E, x: E) -> E:
+    inside = where(op("lt", x, 3), g * (x / 3.0 + 0.5), g)
+    return where(op("le", x, -3), 0, inside)
+
+
+def hardsigmoid_backward(g: E, x: E) -> E:
+    return where(op("and", op("gt", x, -3), op("lt", x, 3)), g / 6.0, 0)
+
+
+def gelu_backward(g: E, x: E, *, approximate: str = "none") -> E:
+    if approximate == "none":
+        cdf = (1.0 + op("erf", x * _SQRT_HALF)) * 0.5
+        pdf = op("exp", x * x * -0.5) * (_SQRT_HALF / math.sqrt(math.pi))
+        return g * (cdf + x * pdf)
+    t = op("tanh", (x + x * x * x * _GELU_CUBE) * _SQRT_2_PI)
+    slope = (x * x * (3 * _GELU_CUBE) + 1.0) * _SQRT_2_PI
+    return g * ((1.0 + t) * 0.5 + x * 0.5 * (1.0 - t * t) * slope)
+
+
+def log_sigmoid_backward(g: E, x: E, z: E) -> E:
+    share = z / (1.0 + z)
+    return g * where(op("lt", x, 0), 1.0 - share, share)
+
+
+def dropout_backward(g: E, mask: E, scale: float) -> E:
+    return g * mask * scale
+
+
+def _named(name: str) -> Formula:
+    def formula(*operands: Any) -> E:
+        return op(name, *operands)
+
+    return formula
+
+
+def _rounding(name: str) -> Formula:
+    """Integers are round already."""
+
+    def formula(x: E) -> E:
+        return op(name, x) if x.dtype.is_floating_point else x
+
+    return formula
+
+
+def _named_all(names: str) -> dict[str, Formula]:
+    return {name: _named(name) for name in names.split()}
+
+
+# In the dtype of the result.
+IN_RESULT: dict[str, Formula] = {
+    **_named_all(
+        "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh"
+        " atanh erf erfc sqrt rsqrt sigmoid lgamma abs neg sign atan2 hypot"
+    ),
+    "floor": _rounding("floor"), "ceil": _rounding("ceil"), "trunc": _rounding("trunc"),
+    "round": _rounding("rint"), "sgn": _named("sign"),
+    "bitwise_and.Tensor": _named("and"), "bitwise_and.Scalar": _named("and"),
+    "bitwise_or.Tensor": _named("or"), "bitwise_or.Scalar": _named("or"),
+    "bitwise_xor.Tensor": _named("xor"), "bitwise_xor.Scalar": _named("xor"),
+    "bitwise_not": _named("not"),
+    "add.Tensor": add, "add.Scalar": add, "sub.Tensor": sub, "sub.Scalar": sub,
+    "rsub.Tensor": rsub, "rsub.Scalar": rsub, "mul.Tensor": mul, "mul.Scalar": mul,
+    "div.Tensor": div, "div.Scalar": div, "true_divide.Tensor": div,
+    "div.Tensor_mode": div_mode, "div.Scalar_mode": div_mode,
+    "floor_divide": floor_divide, "floor_divide.Scalar": floor_divide,
+    "remainder.Scalar": remainder, "remainder.Tensor": remainder,
+    "fmod.Scalar": fmod, "fmod.Tensor": fmod,
+    "pow.Tensor_Scalar": pow_, "pow.Tensor_Tensor": pow_, "pow.Scalar": pow_,
+    "maximum": maximum, "minimum": minimum,
+    "clamp": clamp, "clamp.Tensor": clamp, "clamp_min": maximum, "clamp_min.Tensor": maximum,
+    "clamp_max": clamp_max, "clamp_max.Tensor": clamp_max,
+    "reciprocal": reciprocal, "square": square, "relu": relu, "hardtanh": hardtanh,
+    "leaky_relu": leaky_relu, "elu": elu, "threshold": threshold, "softplus": softplus,
+    "silu": silu, "mish": mish, "hardswish": hardswish, "hardsigmoid": hardsigmoid, "gelu": gelu,
+    "lerp.Scalar": lerp, "lerp.Tensor": lerp, "addcmul": addcmul, "addcdiv": addcdiv,
+    "xlogy.Tensor": xlogy, "logaddexp": logaddexp, "nan_to_num": nan_to_num,
+    "copysign.Tensor": copysign, "copysign.Scalar": copysign,
+    "sigmoid_backward": sigmoid_backward, "tanh_backward": tanh_backward,
+    "threshold_backward": threshold_backward, "hardtanh_backward": hardtanh_backward,
+    "leaky_relu_backward": leaky_relu_backward, "elu_backward": elu_backward,
+    "softplus_backward": softplus_backward, "silu_backward": silu_backward,
+    "mish_backward": mish_backward, "hardswish_backward": hardswish_backward,
+    "hardsigmoid_backward": hardsigmoid_backward, "gelu_backward": gelu_backward,
+    "log_sigmoid_backward": log_sigmoid_backward, "native_dropout_backward": dropout_backward,
+}  # fmt: skip
+
+# In the dtype that the operands have together; the result is a truth value.
+IN_OPERANDS: dict[str, Formula] = {
+    **{f"{name}.{kind}": _named(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
+       for kind in ("Tensor", "Scalar")},
+    "isnan": _named("isnan"), "isinf": _named("isinf"), "isfinite": isfinite,
+}  # fmt: skip
+
+# On truth values.
+IN_BOOL: dict[str, Formula] = {
+    "logical_and": _named("and"), "logical_or": _named("or"), "logical_xor": _named("xor"),
+    "logical_not": _named("not"),
+}  # fmt: skip

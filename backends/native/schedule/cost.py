@@ -1,0 +1,37 @@
+"""What an operation costs, roughly, in additions: enough to choose storing or recomputing."""
+
+from __future__ import annotations
+
+from dynacap.backends.native.loops.expression import Expression, Load, Op, walk
+
+# Vectorised float32 on a recent x86; what is not named costs as much as an addition.
+_COSTS = {
+    "cast": 0.5, "div": 3, "sqrt": 4, "rsqrt": 6, "reciprocal": 3, "remainder": 8, "fmod": 8,
+    "floordiv": 8, "exp": 10, "sigmoid": 14, "tanh": 14, "erf": 16, "log": 12, "log1p": 16,
+    "expm1": 14, "sin": 16, "cos": 16, "pow": 30,
+}  # fmt: skip
+_UNKNOWN = 20.0
+_SIMPLE = frozenset({
+    "add", "sub", "mul", "neg", "abs", "maximum", "minimum", "where", "eq", "ne", "lt", "le", "gt",
+    "ge", "and", "or", "xor", "not", "isnan", "isinf", "floor", "ceil", "trunc", "round", "sign",
+    "shl", "shr", "square",
+})  # fmt: skip
+
+CHEAP = 6.0  # recomputed rather than stored
+TRIVIAL = 1.0  # recomputed in every reader, wherever it is
+
+
+def cost(*roots: Expression) -> float:
+    """The cost of computing expressions once, each load one unit."""
+    return sum(map(_node_cost, walk(*roots)))
+
+
+def _node_cost(node: Expression) -> float:
+    if isinstance(node, Op):
+        return _COSTS.get(node.name, 1.0 if node.name in _SIMPLE else _UNKNOWN)
+    return 1.0 if isinstance(node, Load) else 0.0
+
+
+def heavy(root: Expression) -> float:
+    """The cost of the operations alone."""
+    return sum(_node_cost(node) for node in walk(root) if isinstance(node, Op))

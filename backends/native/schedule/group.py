@@ -1,0 +1,179 @@
+"""Equations that share a loop nest, and the rule that says which may.
+
+Every equation's iterations are counted flat.  A group cuts its members' counts into the same number
+of *rows*; one round of its outer loop computes the row of each member.  Within a row there are
+*passes*, one after another, each an inner loop that some members share.
+
+A member may read what another one wrote if it reads it in its own row: with rows of ``R``
+elements, if ``offset // R`` is the row.  If it reads the very element that the same round of the
+same pass has computed, it takes the value itself, and memory is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dynacap.backends.native.loops.equation import Equation, extent
+from dynacap.backends.native.loops.expression import loads
+from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
+from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.schedule.inline import places
+
+MOST_MEMBERS = 48  # so that a pass's values stay near the registers
+SCRATCH_BYTES = 1 << 20  # what a row may keep from one pass to the next: some of the L2 cache
+
+
+@dataclass(eq=False)
+class Pass:
+    """One inner loop over ``extent`` elements of the row.
+
+    ``fold`` is None, or how its reductions cut the loop: (kept, reduced) elements, reduced
+    innermost; with ``columns``, (reduced, kept), kept innermost.
+    """
+
+    extent: Size
+    members: list[Member] = field(default_factory=list)
+    fold: tuple[Size, Size] | None = None
+    columns: bool = False
+
+    def takes(self, extent: Size, fold: tuple[Size, Size] | None, columns: bool) -> bool:
+        """Whether an equation of this shape can run in this loop."""
+        if self.extent != extent:
+            return False
+        return fold is None or self.fold is None or (self.fold, self.columns) == (fold, columns)
+
+
+@dataclass(eq=False)
+class Member:
+    """An equation in its place: its axes as functions of the row and of the pass's counter."""
+
+    equation: Equation
+    places: Mapping[Axis, Index]
+    row_size: Size
+    number: int  # of its pass
+
+
+class Group:
+    """Equations that will become one kernel."""
+
+    def __init__(self, rows: Size) -> None:
+        self.rows = rows
+        self.row = Axis(rows, "row")
+        self.passes: list[Pass] = []
+        self.members: list[Member] = []
+        self.writers: dict[Buffer, list[Member]] = {}
+        self.inner: dict[Size, Axis] = {}
+
+    def inner_axis(self, size: Size) -> Axis:
+        """The counter that passes of one extent share."""
+        if size not in self.inner:
+            self.inner[size] = Axis(size, f"j{len(self.inner)}" if self.inner else "j")
+        return self.inner[size]
+
+    def join(self, equation: Equation) -> bool:
+        """Take an equation in, if that is allowed; say whether it was."""
+        if len(self.members) >= MOST_MEMBERS:
+            return False
+        kept = extent(equation.axes)
+        if self.rows != kept and (not isinstance(kept, int) or kept % self.rows):
+            return False
+        row_size = 1 if self.rows == kept else kept // self.rows
+        reduced = extent(equation.reduced)
+        placed = self._places(equation, row_size, reduced)
+        earliest = self._earliest(equation, placed, row_size * reduced)
+        if earliest is None or not self._own_row(equation, placed):
+            return False
+        fold = _fold(equation, row_size, reduced)
+        number = self._pass(earliest, row_size * reduced, fold, by_columns(equation))
+        member = Member(equation, placed, row_size, number)
+        self.passes[number].members.append(member)
+        self.members.append(member)
+        self.writers.setdefault(equation.buffer, []).append(member)
+        return True
+
+    def _places(self, equation: Equation, row_size: Size, reduced: Size) -> dict[Axis, Index]:
+        row = Index({self.row: 1}) if self.rows != 1 else ZERO
+        total = row_size * reduced
+        counter = Index({self.inner_axis(total): 1}) if total != 1 else ZERO
+        if not equation.combiner:
+            return places(equation.axes, row * row_size + counter)
+        if by_columns(equation):
+            kept, folded = counter % row_size, counter // row_size
+        else:
+            kept, folded = counter // reduced, counter % reduced
+        values = places(equation.axes, row * row_size + kept)
+        values.update(places(equation.reduced, folded))
+        return values
+
+    def _earliest(
+        self, equation: Equation, placed: Mapping[Axis, Index], total: Size
+    ) -> int | None:
+        """The first pass that may run it; None if it reads another row of what the group writes."""
+        earliest = 0
+        counter = Index({self.inner_axis(total): 1}) if total != 1 else ZERO
+        row = Index({self.row: 1}) if self.rows != 1 else ZERO
+        for load in loads(equation.value):
+            writers = self.writers.get(load.buffer)
+            if not writers:
+                continue
+            offset = load.offset.substitute(placed)
+            size = load.buffer.numel // self.rows
+            if offset // size != row:
+                return None
+            last = writers[-1]
+            same = not last.equation.combiner and last.equation.whole
+            same = same and last.row_size == total and offset == row * total + counter
+            for_scratch = same or size * load.buffer.dtype.itemsize <= SCRATCH_BYTES
+            if not for_scratch:
+                return None
+            earliest = max(earliest, *(w.number + (not same) for w in writers))
+        return earliest
+
+    def _own_row(self, equation: Equation, placed: Mapping[Axis, Index]) -> bool:
+        """Whether what it writes lies in its row, or nobody here will ask."""
+        if equation.whole:
+            return True
+        numel = equation.buffer.numel
+        if not isinstance(numel, int) or numel % self.rows:
+            return False
+        row = Index({self.row: 1}) if self.rows != 1 else ZERO
+        return equation.offset.substitute(placed) // (numel // self.rows) == row
+
+    def _pass(
+        self, earliest: int, extent: Size, fold: tuple[Size, Size] | None, columns: bool
+    ) -> int:
+        for number in range(earliest, len(self.passes)):
+            one = self.passes[number]
+            if one.takes(extent, fold, columns):
+                break
+        else:
+            number = len(self.passes)
+            self.passes.append(Pass(extent))
+        if fold is not None:
+            self.passes[number].fold = fold
+            self.passes[number].columns = columns
+        return number
+
+
+def _fold(equation: Equation, kept: Size, reduced: Size) -> tuple[Size, Size] | None:
+    if not equation.combiner:
+        return None
+    return (reduced, kept) if by_columns(equation) else (kept, reduced)
+
+
+def by_columns(equation: Equation) -> bool:
+    """Whether neighbours in memory belong to different results, as in a sum over rows."""
+    if not equation.combiner or not equation.axes:
+        return False
+    last, folded = equation.axes[-1], equation.reduced[-1]
+    steps = [(load.offset.coefficient(last), load.offset.coefficient(folded))
+             for load in loads(equation.value)]  # fmt: skip
+    along = sum(kept == 1 for kept, _ in steps)
+    return along > sum(inner == 1 for _, inner in steps)
+
+
+def grouped(equations: Sequence[Equation], rows: Size) -> Group | None:
+    """A group of these equations with so many rows, if they may share them."""
+    group = Group(rows)
+    return group if all(group.join(equation) for equation in equations) else None

@@ -1,0 +1,103 @@
+"""Substitutes equations into their readers, where computing again costs less than memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from dynacap.backends.native.loops.equation import Equation, extent
+from dynacap.backends.native.loops.expression import Expression, Load, loads, rewrite, substitute
+from dynacap.backends.native.loops.index import Axis, Index
+from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.schedule.cost import CHEAP, TRIVIAL, heavy
+
+_LARGEST = 400.0  # an expression that costs more than this takes nothing more in
+
+
+def inline(equations: Sequence[Equation], pinned: frozenset[Buffer]) -> list[Equation]:
+    """The equations that are left, in order, each with what was substituted into it.
+
+    ``pinned`` buffers are needed in memory by others than equations.
+    """
+    readers = _readers(equations)
+    open_: dict[Buffer, Equation] = {}
+    done: list[Equation] = []
+    for equation in equations:
+        equation.value = _expanded(equation.value, open_, readers, equation)
+        if _pointwise(equation):
+            open_[equation.buffer] = equation
+        done.append(equation)
+    return live(done, pinned)
+
+
+def live(equations: Sequence[Equation], pinned: Iterable[Buffer]) -> list[Equation]:
+    """Without the equations that nothing reads any more."""
+    needed = set(pinned)
+    kept: list[Equation] = []
+    for equation in reversed(equations):
+        if equation.buffer in needed:
+            kept.append(equation)
+            needed.update(load.buffer for load in loads(equation.value))
+    return kept[::-1]
+
+
+def _readers(equations: Sequence[Equation]) -> Mapping[Buffer, int]:
+    """How many equations read each buffer, a place counted once."""
+    count: dict[Buffer, int] = defaultdict(int)
+    for equation in equations:
+        for buffer, _ in {(load.buffer, load.offset) for load in loads(equation.value)}:
+            count[buffer] += 1
+    return count
+
+
+def _pointwise(equation: Equation) -> bool:
+    return equation.whole and not equation.combiner
+
+
+def _expanded(
+    value: Expression,
+    open_: Mapping[Buffer, Equation],
+    readers: Mapping[Buffer, int],
+    reader: Equation,
+) -> Expression:
+    """A value with the loads replaced that should be."""
+    done: dict[tuple[Buffer, Index], Expression] = {}
+    size = extent(reader.axes) * extent(reader.reduced)
+
+    def leaf(node: Expression) -> Expression | None:
+        if not isinstance(node, Load) or node.buffer not in open_:
+            return None
+        source = open_[node.buffer]
+        if not _worth(source, readers[node.buffer], size):
+            return None
+        key = (node.buffer, node.offset)
+        if key not in done:
+            done[key] = substitute(source.value, places(source.axes, node.offset))
+        return done[key]
+
+    return rewrite(value, leaf)
+
+
+def _worth(source: Equation, readers: int, size: int) -> bool:
+    work = heavy(source.value)
+    if work <= TRIVIAL:
+        return True
+    if readers > 1 or work > _LARGEST:
+        return False
+    return work <= CHEAP or _not_smaller(extent(source.axes), size)
+
+
+def _not_smaller(own: int, other: int) -> bool:
+    """Whether computing in the reader computes no element twice."""
+    return own == other if not isinstance(own, int) or not isinstance(other, int) else own >= other
+
+
+def places(axes: Sequence[Axis], flat: Index) -> dict[Axis, Index]:
+    """The counters of a loop nest at its iteration number ``flat``."""
+    values: dict[Axis, Index] = {}
+    for axis in reversed(axes[1:]):
+        values[axis] = flat % axis.size
+        flat = flat // axis.size
+    if axes:
+        values[axes[0]] = flat
+    return values
