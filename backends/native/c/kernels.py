@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import count
+from typing import Any
 
 import torch
 
@@ -181,7 +182,7 @@ class _Writer:
             seen.add(number)
             for operand in below(node):
                 below_number = self.number_of[id(operand)]
-                uses[below_number] = uses.get(below_number, 0) + 1
+                uses[below_number] = uses.get(below_number, 0) + _weight(node)
                 if self.depth_of[below_number] < self.depth_of[number]:
                     outer[below_number] = 1
         for root in roots:
@@ -252,12 +253,17 @@ class _Writer:
     def _index(self, index: Index) -> str:
         return index.text(self._atom)
 
-    def _atom(self, atom: object) -> str:
+    def _atom(self, atom: Any) -> str:
         if isinstance(atom, Axis):
             return atom.name
         if isinstance(atom, Quotient):
             return f"(({self._index(atom.dividend)}) / {atom.divisor})"
-        return self.texts[self.number_of[id(atom.value)]]  # type: ignore[attr-defined]
+        return self.texts[self.number_of[id(atom.value)]]
+
+
+def _weight(node: Expression) -> int:
+    """Branches of a choice get names, so that both are computed and the loop has no jumps."""
+    return 2 if isinstance(node, Op) and node.name == "where" else 1
 
 
 def _only_loop(loop: Loop) -> bool:

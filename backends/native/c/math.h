@@ -67,7 +67,8 @@ static inline TYPE sign_SFX(TYPE x)
     return (TYPE)((x > 0) - (x < 0));
 }
 
-// 2**n * exp(r) with |r| <= ln(2) / 2, the power of two in two factors so that neither overflows.
+// exp(x) = 2**n * exp(r) with |r| <= ln(2) / 2; the power of two in two factors, so that neither
+// overflows where their product does not.
 static inline float exp_f32(float x)
 {
     float c = x > 89.0f ? 89.0f : x;
@@ -75,26 +76,90 @@ static inline float exp_f32(float x)
     float n = __builtin_rintf(c * 1.44269504f);
     float r = __builtin_fmaf(n, -0.693145752f, c);
     r = __builtin_fmaf(n, -1.42860677e-06f, r);
-    float p = 1.9841270e-4f;
-    p = __builtin_fmaf(p, r, 1.3888889e-3f);
-    p = __builtin_fmaf(p, r, 8.3333333e-3f);
-    p = __builtin_fmaf(p, r, 4.1666667e-2f);
-    p = __builtin_fmaf(p, r, 1.6666667e-1f);
-    p = __builtin_fmaf(p, r, 0.5f);
+    float p = 1.381460577e-3f;
+    p = __builtin_fmaf(p, r, 8.368715644e-3f);
+    p = __builtin_fmaf(p, r, 4.166838899e-2f);
+    p = __builtin_fmaf(p, r, 1.666652113e-1f);
+    p = __builtin_fmaf(p, r, 0.49999994f);
     p = __builtin_fmaf(p, r, 1.0f);
     p = __builtin_fmaf(p, r, 1.0f);
     int32_t whole = (int32_t)n, half = whole >> 1;
-    return p * bits_f32((half + 127) << 23) * bits_f32((whole - half + 127) << 23);
+    float y = p * bits_f32((half + 127) << 23) * bits_f32((whole - half + 127) << 23);
+    return x != x ? x : y;
 }
 
-static inline float sigmoid_f32(float x)
+static inline TYPE sigmoid_SFX(TYPE x)
 {
-    return 1 / (1 + exp_f32(-x));
+    return 1 / (1 + exp_SFX(-x));
 }
 
-static inline TYPE rsqrt_SFX(TYPE x)
+// log(2**e * m) with m near 1: a polynomial in m - 1 beside e * ln(2) in two parts.
+static inline float log_f32(float x)
 {
-    return 1 / sqrt_SFX(x);
+    float tiny = x < 1.17549435e-38f ? 23.0f : 0.0f;
+    float big = tiny != 0 ? x * 8388608.0f : x;
+    int32_t bits = f32_bits(big) - 0x3f3504f3;
+    float e = (float)(bits >> 23) - tiny;
+    float f = bits_f32((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+    float p = 6.757475436e-2f;
+    p = __builtin_fmaf(p, f, -1.169430092e-1f);
+    p = __builtin_fmaf(p, f, 1.189353764e-1f);
+    p = __builtin_fmaf(p, f, -1.240309179e-1f);
+    p = __builtin_fmaf(p, f, 1.421855241e-1f);
+    p = __builtin_fmaf(p, f, -1.666809022e-1f);
+    p = __builtin_fmaf(p, f, 2.000216693e-1f);
+    p = __builtin_fmaf(p, f, -2.500000894e-1f);
+    p = __builtin_fmaf(p, f, 3.333331048e-1f);
+    float square = f * f;
+    float y = __builtin_fmaf(e, -2.12194440e-4f, p * f * square);
+    y = __builtin_fmaf(square, -0.5f, y);
+    y = __builtin_fmaf(e, 6.93359375e-1f, f + y);
+    y = x == __builtin_inff() ? x : y;
+    y = x == 0 ? -__builtin_inff() : y;
+    return x >= 0 ? y : __builtin_nanf("");
+}
+
+// Near zero an odd polynomial, further out 1 - 2 / (exp(2|x|) + 1).
+static inline float tanh_f32(float x)
+{
+    float a = __builtin_fabsf(x), z = x * x;
+    float p = -5.905853119e-3f;
+    p = __builtin_fmaf(p, z, 2.080537006e-2f);
+    p = __builtin_fmaf(p, z, -5.37866801e-2f);
+    p = __builtin_fmaf(p, z, 1.333195865e-1f);
+    p = __builtin_fmaf(p, z, -3.333329856e-1f);
+    float near = __builtin_fmaf(p * z, a, a);
+    float far = 1 - 2 / (exp_f32(2 * a) + 1);
+    return __builtin_copysignf(a < 0.6f ? near : far, x);
+}
+
+// Up to 1 an odd polynomial, further out 1 - exp(-p) with p a polynomial too.
+static inline float erf_f32(float x)
+{
+    float a = __builtin_fabsf(x), z = x * x;
+    float near = 7.853854913e-5f;
+    near = __builtin_fmaf(near, z, -8.010191377e-4f);
+    near = __builtin_fmaf(near, z, 5.188327283e-3f);
+    near = __builtin_fmaf(near, z, -2.6853811e-2f);
+    near = __builtin_fmaf(near, z, 1.128358543e-1f);
+    near = __builtin_fmaf(near, z, -3.761262596e-1f);
+    near = __builtin_fmaf(near, z, 1.28379107e-1f);
+    near = __builtin_fmaf(near, a, a);
+    float t = a > 4.0f ? 4.0f : a;
+    float p = -1.924270327e-4f;
+    p = __builtin_fmaf(p, t, 3.008546075e-3f);
+    p = __builtin_fmaf(p, t, -2.208767459e-2f);
+    p = __builtin_fmaf(p, t, 1.036403924e-1f);
+    p = __builtin_fmaf(p, t, 6.375169158e-1f);
+    p = __builtin_fmaf(p, t, 1.127475023f);
+    p = __builtin_fmaf(p, t, 2.447042789e-4f);
+    float far = 1 - exp_f32(-p);
+    return x != x ? x : __builtin_copysignf(a <= 1 ? near : far, x);
+}
+
+static inline TYPE sqrt_SFX(TYPE x)
+{
+    return __builtin_sqrt(x);
 }
 
 static inline float sqrt_f32(float x)
@@ -102,7 +167,44 @@ static inline float sqrt_f32(float x)
     return __builtin_sqrtf(x);
 }
 
-static inline double sqrt_f64(double x)
+static inline TYPE rsqrt_SFX(TYPE x)
 {
-    return __builtin_sqrt(x);
+    return 1 / sqrt_SFX(x);
+}
+
+static inline float fmod_f32(float a, float b)
+{
+    return __builtin_fmodf(a, b);
+}
+
+static inline double fmod_f64(double a, double b)
+{
+    return __builtin_fmod(a, b);
+}
+
+static inline TYPE abs_SFX(TYPE x)
+{
+    return x < 0 ? -x : x;
+}
+
+static inline float abs_f32(float x)
+{
+    return __builtin_fabsf(x);
+}
+
+static inline double abs_f64(double x)
+{
+    return __builtin_fabs(x);
+}
+
+static inline bool isinf_SFX(TYPE x)
+{
+    return abs_SFX(x) == __builtin_inf();
+}
+
+// The quotient rounded down, as Python divides integers.
+static inline TYPE floordiv_SFX(TYPE a, TYPE b)
+{
+    TYPE quotient = a / b;
+    return quotient - ((quotient * b != a) & ((a < 0) != (b < 0)));
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from dynacap.backends.native.c.sleef import sleef
 from dynacap.backends.native.c.types import SUFFIX
 
 _HEAD = """\
@@ -40,7 +41,7 @@ def _need(name: str, blocks: dict[str, None]) -> None:
     if block is None or block in blocks:
         return
     for word in dict.fromkeys(_WORD.findall(block)):
-        if word != name and word not in _defined_in(block):
+        if word != name and word not in tuple(_defined_in(block)):
             _need(word, blocks)
     blocks[block] = None
 
@@ -53,8 +54,10 @@ def _block(name: str) -> str | None:
         return found
     stem, _, suffix = name.rpartition("_")
     template = _blocks().get(f"{stem}_SFX")
-    if template is None or suffix not in _TYPES:
+    if suffix not in _TYPES:
         return None
+    if template is None:
+        return sleef(name)
     return template.replace("TYPE", _TYPES[suffix]).replace("SFX", suffix)
 
 

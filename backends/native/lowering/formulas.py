@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 
-from dynacap.backends.native.loops.expression import Expression as E
-from dynacap.backends.native.loops.expression import op, where
+from dynacap.backends.native.loops.expression import Expression as E, constant, op, where
 
 Formula = Callable[..., Any]  # an expression, or NotImplemented
 _SQRT_HALF = math.sqrt(0.5)
@@ -61,13 +60,16 @@ def remainder(a: E, b: Any) -> Any:
         return NotImplemented
     if a.dtype.is_floating_point:
         rest = op("fmod", a, b)
-        other = op("lt", rest, 0)
-        below = op("lt", b, 0) if isinstance(b, E) else op("ne", rest, rest) if b >= 0 else None
-        crossed = op("not", other) if below is None else op("xor", other, below)
+        crossed = op("ne", op("lt", rest, 0), op("lt", as_operand(b, a), 0))
         return where(op("and", op("ne", rest, 0), crossed), rest + b, rest)
     if isinstance(b, E) or int(b) == 0:
         return NotImplemented
     return a - op("floordiv", a, b) * b
+
+
+def as_operand(value: Any, like: E) -> E:
+    """A number as an expression of the same dtype as another."""
+    return value if isinstance(value, E) else constant(value, like.dtype)
 
 
 def fmod(a: E, b: Any) -> Any:
@@ -174,7 +176,8 @@ def gelu(x: E, *, approximate: str = "none") -> E:
 
 def lerp(a: E, b: E, weight: Any) -> E:
     """Two forms, so that it is exact at both ends."""
-    near, far = a + (b - a) * weight, b - (b - a) * (1 - weight)
+    near: E = a + (b - a) * weight
+    far: E = b - (b - a) * (1 - weight)
     if not isinstance(weight, E):
         return near if abs(weight) < 0.5 else far
     return where(op("lt", op("abs", weight), 0.5), near, far)
@@ -189,10 +192,9 @@ def addcdiv(x: E, a: E, b: E, *, value: float = 1) -> E:
 
 
 def xlogy(x: Any, y: Any) -> E:
-    y = y if isinstance(y, E) else op("add", x * 0, y)
+    x, y = as_operand(x, y), as_operand(y, x)
     product = x * op("log", y)
-    zero = op("eq", x, 0) if isinstance(x, E) else op("eq", y * 0 + x, 0)
-    return where(op("isnan", y), y, where(zero, 0, product))
+    return where(op("isnan", y), y, where(op("eq", x, 0), 0, product))
 
 
 def logaddexp(a: E, b: E) -> E:
@@ -208,7 +210,7 @@ def nan_to_num(
         return x
     limits = torch.finfo(x.dtype)
     high, low = limits.max if high is None else high, limits.min if low is None else low
-    finite = where(op("isinf", x), where(op("gt", x, 0), high, low), x)
+    finite = where(op("gt", x, limits.max), high, where(op("lt", x, limits.min), low, x))
     return where(op("isnan", x), nan or 0.0, finite)
 
 
@@ -340,7 +342,8 @@ IN_RESULT: dict[str, Formula] = {
     "leaky_relu": leaky_relu, "elu": elu, "threshold": threshold, "softplus": softplus,
     "silu": silu, "mish": mish, "hardswish": hardswish, "hardsigmoid": hardsigmoid, "gelu": gelu,
     "lerp.Scalar": lerp, "lerp.Tensor": lerp, "addcmul": addcmul, "addcdiv": addcdiv,
-    "xlogy.Tensor": xlogy, "logaddexp": logaddexp, "nan_to_num": nan_to_num,
+    "xlogy.Tensor": xlogy, "xlogy.Scalar_Self": xlogy,
+    "xlogy.Scalar_Other": xlogy, "logaddexp": logaddexp, "nan_to_num": nan_to_num,
     "copysign.Tensor": copysign, "copysign.Scalar": copysign,
     "sigmoid_backward": sigmoid_backward, "tanh_backward": tanh_backward,
     "threshold_backward": threshold_backward, "hardtanh_backward": hardtanh_backward,

@@ -10,7 +10,6 @@ from dynacap.backends.native.lowering import creation, joining, pointwise, reduc
 from dynacap.backends.native.lowering.lower import RULES, Lowering
 from dynacap.backends.native.schedule.plan import schedule
 
-
 RULE_FILES = (creation, joining, pointwise, reductions)
 
 

@@ -91,7 +91,7 @@ class Lowering:
         if _is_view(node, self.result):
             return self._view(node)
         rule = RULES.get(target)
-        if rule is None or not _plain(self.result):
+        if rule is None or not _plain(self.result) or _empty(node):
             return self._call(target)
         fields = rule(self, *self.fields(node.args), **self.fields(node.kwargs))
         if fields is NotImplemented:
@@ -294,6 +294,12 @@ def _is_view(node: Node, result: Any) -> bool:
 def _plain(result: Any) -> bool:
     """Whether results are tensors that loops can fill: dense, on the CPU, of a dtype of ours."""
     return all(_dense(value) for value in _tensors(result))
+
+
+def _empty(node: Node) -> bool:
+    """Whether a tensor without elements takes part."""
+    values = [source.meta.get("val") for source in node.all_input_nodes]
+    return any(0 in tensor.shape for tensor in _tensors([*values, *_tensors(node.meta["val"])]))
 
 
 def _tensors(result: Any) -> Iterator[torch.Tensor]:

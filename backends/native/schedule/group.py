@@ -52,6 +52,7 @@ class Member:
     places: Mapping[Axis, Index]
     row_size: Size
     number: int  # of its pass
+    own_row: bool  # whether what it writes is the same row of its buffer
 
 
 class Group:
@@ -82,11 +83,12 @@ class Group:
         reduced = extent(equation.reduced)
         placed = self._places(equation, row_size, reduced)
         earliest = self._earliest(equation, placed, row_size * reduced)
-        if earliest is None or not self._own_row(equation, placed):
+        if earliest is None:
             return False
         fold = _fold(equation, row_size, reduced)
         number = self._pass(earliest, row_size * reduced, fold, by_columns(equation))
-        member = Member(equation, placed, row_size, number)
+        own_row = self._own_row(equation, placed)
+        member = Member(equation, placed, row_size, number, own_row)
         self.passes[number].members.append(member)
         self.members.append(member)
         self.writers.setdefault(equation.buffer, []).append(member)
@@ -118,8 +120,10 @@ class Group:
             if not writers:
                 continue
             offset = load.offset.substitute(placed)
+            if load.buffer.numel % self.rows:
+                return None
             size = load.buffer.numel // self.rows
-            if offset // size != row:
+            if offset // size != row or not all(writer.own_row for writer in writers):
                 return None
             last = writers[-1]
             same = not last.equation.combiner and last.equation.whole
@@ -131,7 +135,7 @@ class Group:
         return earliest
 
     def _own_row(self, equation: Equation, placed: Mapping[Axis, Index]) -> bool:
-        """Whether what it writes lies in its row, or nobody here will ask."""
+        """Whether what it writes lies in its row, so that others may read it there."""
         if equation.whole:
             return True
         numel = equation.buffer.numel

@@ -33,7 +33,7 @@ from dynacap.backends.native.schedule.cost import CHEAP, cost, heavy
 from dynacap.backends.native.schedule.group import Group, Member, Pass
 
 _T = TypeVar("_T")
-LONGEST_SUM = 4096  # float32 numbers that one accumulator takes in before a wider one takes over
+LONGEST_SUM = 2048  # float32 numbers that one accumulator takes in before a wider one takes over
 PARALLEL = 60_000.0  # of cost: what pays for waking the other cores
 
 
@@ -150,7 +150,7 @@ class _Nest:
             return self._columns(one, pointwise, folds)
         counter = self.group.inner.get(one.extent)
         kept_size, reduced = one.fold or (one.extent, 1)
-        axes = _cut(counter, _divisors(counter, lines, _boundary(reduced, folds)))
+        axes = _cut(counter, _divisors(counter, lines), _boundary(reduced, folds))
         kept, inner = _split(axes, kept_size) if one.fold else (axes.pieces, ())
         after = [s for line in folds if line.local and (s := self._store(line, line.local))]
         body: list[Statement] = list(pointwise)
@@ -166,7 +166,7 @@ class _Nest:
         assert one.fold is not None
         reduced, width = one.fold
         counter = self.group.inner.get(one.extent)
-        axes = _cut(counter, _divisors(counter, [self.lines[m] for m in one.members], {width}))
+        axes = _cut(counter, _divisors(counter, [self.lines[m] for m in one.members]), {width})
         outer, inner = _split(axes, reduced)
         start: list[Statement] = []
         body: list[Statement] = list(pointwise)
@@ -204,14 +204,15 @@ class _Pieces:
     values: dict[Axis, Index]
 
 
-def _cut(axis: Axis | None, divisors: Iterable[Size]) -> _Pieces:
-    """Cut an axis at each divisor that divides the next one."""
+def _cut(axis: Axis | None, divisors: Iterable[Size], forced: Iterable[Size] = ()) -> _Pieces:
+    """Cut an axis where it must be, and at each divisor that fits between the cuts there are."""
     if axis is None:
         return _Pieces((), {})
-    cuts = [1]
-    for divisor in sorted(set(divisors) - {1, axis.size}):
-        if divisor % cuts[-1] == 0 and axis.size % divisor == 0:
-            cuts.append(divisor)
+    cuts = sorted({1, *forced} - {axis.size})
+    for divisor in sorted(set(divisors) - {axis.size}):
+        around = [axis.size, *cuts]
+        if all(a % divisor == 0 or divisor % a == 0 for a in around) and divisor not in cuts:
+            cuts = sorted([*cuts, divisor])
     if len(cuts) == 1:
         return _Pieces((axis,), {})
     sizes = [b // a for a, b in zip(cuts, [*cuts[1:], axis.size], strict=True)]
@@ -222,9 +223,7 @@ def _cut(axis: Axis | None, divisors: Iterable[Size]) -> _Pieces:
 
 def _split(axes: _Pieces, outer: Size) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """The pieces that make up the outer so many iterations, and the rest."""
-    count = 0
-    while extent(axes.pieces[:count]) != outer:
-        count += 1
+    count = next(n for n in range(len(axes.pieces) + 1) if extent(axes.pieces[:n]) == outer)
     return axes.pieces[:count], axes.pieces[count:]
 
 
@@ -234,16 +233,16 @@ def _boundary(reduced: Size, folds: Sequence[_Line]) -> set[Size]:
         return set()
     cuts = {reduced}
     if isinstance(reduced, int) and reduced > LONGEST_SUM:
-        part = next((d for d in range(LONGEST_SUM, 511, -1) if reduced % d == 0), None)
+        part = next((d for d in range(LONGEST_SUM, 255, -1) if reduced % d == 0), None)
         cuts.update({part} if part else ())
     return cuts
 
 
-def _divisors(counter: Axis | None, lines: Sequence[_Line], cuts: set[Size]) -> set[Size]:
+def _divisors(counter: Axis | None, lines: Sequence[_Line]) -> set[Size]:
     if counter is None:
         return set()
     indices = [index for line in lines for index in (line.offset, *_indices_in(line.value))]
-    return cuts.union(*(_quotients(index, counter) for index in indices), set())
+    return set().union(*(_quotients(index, counter) for index in indices))
 
 
 def _row_divisors(row: Axis, body: Sequence[Statement]) -> set[Size]:

@@ -1,0 +1,95 @@
+"""Reductions, norms and losses as loops, against eager."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+pytestmark = [pytest.mark.torch, pytest.mark.cc]
+Same = Callable[..., Any]
+
+
+def reductions(z: Any) -> list[Any]:
+    return [
+        z.sum(), z.sum(0), z.sum(1), z.sum(2), z.sum((0, 2)), z.mean(-1, True), z.mean(), z.amax(1),
+        z.amin((0, 1)), z.argmax(-1), z.argmin(0), z.max(-1).values, z.max(1).indices, z.var(-1),
+        z.var(0), z.std(-1, correction=0), torch.var_mean(z, 1)[1], z.softmax(-1), z.softmax(0),
+        z.log_softmax(1), z.logsumexp(-1), z.logsumexp((0, 1)), z.norm(dim=-1), z.norm(p=1),
+        torch.linalg.vector_norm(z, float("inf"), 1), z.prod(-1), z.min(), z.max(0)[1],
+        (z > 0).any(1), (z > 0).all(2), (z > 3).any(), (z > 0).sum(1), z.sum(1, keepdim=True) + z,
+    ]  # fmt: skip
+
+
+LAYOUTS = {
+    "contiguous": lambda: torch.randn(3, 5, 64),
+    "permuted": lambda: torch.randn(64, 5, 3).transpose(0, 2),
+    "strided": lambda: torch.randn(3, 5, 128)[:, :, ::2],
+    "broadcast": lambda: torch.randn(3, 1, 64).expand(3, 5, 64),
+    "odd": lambda: torch.randn(7, 1, 13),
+    "double": lambda: torch.randn(3, 5, 64, dtype=torch.float64),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_reductions(same: Same, layout: str) -> None:
+    calls = same(reductions, LAYOUTS[layout]()).calls
+    assert calls == (["aten.var_mean.correction"] if layout == "odd" else [])  # of one element
+
+
+def test_reductions_in_half_precision(same: Same) -> None:
+    def some(z: Any) -> list[Any]:
+        return [z.sum(), z.mean(-1), z.softmax(-1), z.var(0), z.amax(1), F.layer_norm(z, (64,))]
+
+    same(some, torch.randn(3, 5, 64).bfloat16(), rtol=2e-2, atol=2e-2)
+
+
+def test_integers_and_truth_values(same: Same) -> None:
+    i = torch.randint(-5, 5, (4, 9))
+    same(lambda i: [i.sum(), i.sum(0), i.prod(1), i.amax(0), i.argmin(1), i.bool().sum(1)], i)
+    same(lambda i: [i.sum(1), i.amin(), (i > 0).all(0), i.max(1)[1]], i.to(torch.uint8))
+
+
+def test_a_nan_wins_over_extremes(same: Same) -> None:
+    z = torch.randn(6, 40)
+    z[1, 3] = z[1, 7] = z[4, 0] = float("nan")
+    same(lambda z: [z.amax(-1), z.amin(0), z.argmax(-1), z.max(), z.softmax(-1), *z.min(1)], z)
+    inf = torch.full((2, 4), float("-inf"))
+    same(lambda z: [z.logsumexp(-1), z.amax(-1), z.argmax(1)], inf)
+
+
+@pytest.mark.parametrize("shape", [(1009, 37), (64, 8192), (100003,), (3, 100, 1000), (5000, 3)])
+def test_long_sums_stay_near_the_exact_value(lowered: Same, shape: tuple[int, ...]) -> None:
+    z = torch.randn(shape)
+
+    def sums(z: Any) -> list[Any]:
+        return [z.sum(), z.sum(0), z.sum(-1), z.mean(), z.var()]
+
+    for got, exact in zip(lowered(sums, z)(z), sums(z.double()), strict=True):
+        torch.testing.assert_close(got.double(), exact, rtol=1e-5, atol=1e-3)
+
+
+def test_norms_are_one_kernel_each(same: Same) -> None:
+    z, w = torch.randn(3, 5, 64), torch.randn(64)
+    made = [
+        same(lambda z, w: F.layer_norm(z, (64,), w, w), z, w),
+        same(lambda z, w: z * torch.rsqrt(z.pow(2).mean(-1, keepdim=True) + 1e-6) * w, z, w),
+        same(lambda z, w: (z * w).softmax(-1) * w, z, w),
+        same(lambda z, w: F.layer_norm(F.gelu(z + w) + z, (64,)), z, w),
+        same(lambda z, w: F.mse_loss(z, z * w), z, w),
+    ]
+    assert [(len(m.kernels), m.calls) for m in made] == [(1, [])] * 5
+
+
+def test_gradients(same: Same) -> None:
+    def gradients(z: Any, w: Any) -> Any:
+        z, w = z.detach().requires_grad_(), w.detach().requires_grad_()
+        results = [
+            F.layer_norm(z, (64,), w, w), z.softmax(-1), z.log_softmax(1), z.var(-1), z.amax(-1),
+            z[1], torch.cat([z, z * 2], 1)[:, 1:4], z.mean(0),
+        ]  # fmt: skip
+        return torch.autograd.grad(sum(r.sin().sum() for r in results), [z, w])
+
+    made = same(gradients, torch.randn(3, 5, 64), torch.randn(64), rtol=1e-4, atol=1e-5)
+    assert not made.calls
