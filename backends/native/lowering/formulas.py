@@ -21,26 +21,32 @@ _GELU_CUBE = 0.044715
 
 
 def add(a: E, b: E, alpha: float = 1) -> E:
+    """``a + alpha * b``."""
     return a + (b if alpha == 1 else b * alpha)
 
 
 def sub(a: E, b: E, alpha: float = 1) -> E:
+    """``a - alpha * b``."""
     return a - (b if alpha == 1 else b * alpha)
 
 
 def rsub(a: E, b: E, alpha: float = 1) -> E:
+    """``b - alpha * a``."""
     return sub(b, a, alpha)
 
 
 def mul(a: E, b: E) -> E:
+    """The product."""
     return a * b
 
 
 def div(a: E, b: E) -> E:
+    """The quotient."""
     return a / b
 
 
 def div_mode(a: E, b: Any, *, rounding_mode: str | None = None) -> Any:
+    """The quotient, rounded towards zero or down; down only where that is simple."""
     if rounding_mode is None:
         return a / b
     if a.dtype.is_floating_point:
@@ -56,6 +62,7 @@ def floor_divide(a: E, b: Any) -> Any:
 
 
 def remainder(a: E, b: Any) -> Any:
+    """What is left of a division rounded down: it has the divisor's sign."""
     if not isinstance(a, E):
         return NotImplemented
     if a.dtype.is_floating_point:
@@ -73,10 +80,12 @@ def as_operand(value: Any, like: E) -> E:
 
 
 def fmod(a: E, b: Any) -> Any:
+    """What is left of a division rounded towards zero: it has the dividend's sign."""
     return op("fmod", a, b) if isinstance(a, E) and a.dtype.is_floating_point else NotImplemented
 
 
 def pow_(a: Any, b: Any) -> Any:
+    """Small whole and half exponents by multiplication and roots."""
     if isinstance(b, E) or not isinstance(a, E):
         dtype = (a if isinstance(a, E) else b).dtype
         return op("pow", a, b) if dtype.is_floating_point else NotImplemented
@@ -101,73 +110,90 @@ _FLOAT_POWERS: Mapping[float, Callable[[E], E]] = {
 
 
 def maximum(a: E, b: E) -> E:
+    """The greater, or NaN if either is."""
     return op("maximum", a, b)
 
 
 def minimum(a: E, b: E) -> E:
+    """The smaller, or NaN if either is."""
     return op("minimum", a, b)
 
 
 def clamp(x: E, low: Any = None, high: Any = None) -> E:
+    """No lower than one bound, no higher than another."""
     if low is not None:
         x = op("maximum", x, low)
     return x if high is None else op("minimum", x, high)
 
 
 def clamp_max(x: E, high: Any) -> E:
+    """No higher than a bound."""
     return clamp(x, None, high)
 
 
 def reciprocal(x: E) -> E:
+    """One divided by it."""
     return 1.0 / x
 
 
 def square(x: E) -> E:
+    """Times itself."""
     return x * x
 
 
 def relu(x: E) -> E:
+    """Zero below zero."""
     return op("maximum", x, 0)
 
 
 def hardtanh(x: E, low: float = -1.0, high: float = 1.0) -> E:
+    """Between two bounds."""
     return clamp(x, low, high)
 
 
 def leaky_relu(x: E, slope: float = 0.01) -> E:
+    """A slope below zero."""
     return where(op("gt", x, 0), x, x * slope)
 
 
 def elu(x: E, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> E:
+    """An exponential below zero."""
     return where(op("gt", x, 0), x * scale, op("expm1", x * input_scale) * (alpha * scale))
 
 
 def threshold(x: E, limit: float, value: float) -> E:
+    """A fixed value up to a limit."""
     return where(op("le", x, limit), value, x)
 
 
 def softplus(x: E, beta: float = 1.0, limit: float = 20.0) -> E:
+    """``log(1 + exp(x))``, and ``x`` where that makes no difference."""
     z = x * beta
     return where(op("gt", z, limit), x, op("log1p", op("exp", z)) / beta)
 
 
 def silu(x: E) -> E:
+    """``x * sigmoid(x)``."""
     return x / (1.0 + op("exp", -x))
 
 
 def mish(x: E) -> E:
+    """``x * tanh(softplus(x))``."""
     return x * op("tanh", softplus(x))
 
 
 def hardswish(x: E) -> E:
+    """``x`` times a clipped line."""
     return x * clamp(x + 3.0, 0, 6) / 6.0
 
 
 def hardsigmoid(x: E) -> E:
+    """A clipped line."""
     return clamp(x + 3.0, 0, 6) / 6.0
 
 
 def gelu(x: E, *, approximate: str = "none") -> E:
+    """``x`` times the normal distribution's share below it, or what tanh makes of that."""
     if approximate == "none":
         return x * 0.5 * (1.0 + op("erf", x * _SQRT_HALF))
     inner = (x + x * x * x * _GELU_CUBE) * _SQRT_2_PI
@@ -184,20 +210,24 @@ def lerp(a: E, b: E, weight: Any) -> E:
 
 
 def addcmul(x: E, a: E, b: E, *, value: float = 1) -> E:
+    """``x + value * a * b``."""
     return x + a * b * value
 
 
 def addcdiv(x: E, a: E, b: E, *, value: float = 1) -> E:
+    """``x + value * a / b``."""
     return x + a * value / b
 
 
 def xlogy(x: Any, y: Any) -> E:
+    """``x * log(y)``, and zero where ``x`` is, unless ``y`` is NaN."""
     x, y = as_operand(x, y), as_operand(y, x)
     product = x * op("log", y)
     return where(op("isnan", y), y, where(op("eq", x, 0), 0, product))
 
 
 def logaddexp(a: E, b: E) -> E:
+    """``log(exp(a) + exp(b))`` without overflow."""
     high = op("maximum", a, b)
     same = op("and", op("eq", a, b), op("isinf", a))
     return where(same, a, high + op("log1p", op("exp", -op("abs", a - b))))
@@ -206,6 +236,7 @@ def logaddexp(a: E, b: E) -> E:
 def nan_to_num(
     x: E, nan: float | None = None, high: float | None = None, low: float | None = None
 ) -> Any:
+    """NaN and the infinities replaced by numbers."""
     if not x.dtype.is_floating_point:
         return x
     limits = torch.finfo(x.dtype)
@@ -215,10 +246,12 @@ def nan_to_num(
 
 
 def isfinite(x: E) -> E:
+    """Neither infinite nor NaN."""
     return op("eq", x - x, 0)
 
 
 def copysign(a: E, b: Any) -> Any:
+    """The size of one, the sign of the other."""
     return op("copysign", a, b)
 
 
@@ -226,26 +259,32 @@ def copysign(a: E, b: Any) -> Any:
 
 
 def sigmoid_backward(g: E, y: E) -> E:
+    """From the result."""
     return g * (y * (1.0 - y))
 
 
 def tanh_backward(g: E, y: E) -> E:
+    """From the result."""
     return g * (1.0 - y * y)
 
 
 def threshold_backward(g: E, x: E, limit: float) -> E:
+    """Nothing up to the limit."""
     return where(op("le", x, limit), 0, g)
 
 
 def hardtanh_backward(g: E, x: E, low: float, high: float) -> E:
+    """Nothing outside the bounds."""
     return where(op("or", op("le", x, low), op("ge", x, high)), 0, g)
 
 
 def leaky_relu_backward(g: E, x: E, slope: float, is_result: bool) -> E:
+    """The slope below zero."""
     return where(op("gt", x, 0), g, g * slope)
 
 
 def elu_backward(g: E, alpha: float, scale: float, input_scale: float, is_result: bool, x: E) -> E:
+    """From the operand, or from the result of which it is told."""
     below = op("exp", x * input_scale) * (alpha * input_scale * scale)
     if is_result:
         below = (x + alpha * scale) * input_scale
@@ -253,30 +292,36 @@ def elu_backward(g: E, alpha: float, scale: float, input_scale: float, is_result
 
 
 def softplus_backward(g: E, x: E, beta: float, limit: float) -> E:
+    """The sigmoid, and one where softplus is ``x``."""
     z = x * beta
     return where(op("gt", z, limit), g, g * op("sigmoid", z))
 
 
 def silu_backward(g: E, x: E) -> E:
+    """The product rule."""
     s = op("sigmoid", x)
     return g * s * (1.0 + x * (1.0 - s))
 
 
 def mish_backward(g: E, x: E) -> E:
+    """The product rule, through softplus and tanh."""
     t, s = op("tanh", softplus(x)), op("sigmoid", x)
     return g * (t + x * s * (1.0 - t * t))
 
 
 def hardswish_backward(g: E, x: E) -> E:
+    """A line between the bends."""
     inside = where(op("lt", x, 3), g * (x / 3.0 + 0.5), g)
     return where(op("le", x, -3), 0, inside)
 
 
 def hardsigmoid_backward(g: E, x: E) -> E:
+    """A sixth between the bends."""
     return where(op("and", op("gt", x, -3), op("lt", x, 3)), g / 6.0, 0)
 
 
 def gelu_backward(g: E, x: E, *, approximate: str = "none") -> E:
+    """The product rule: the share itself, and ``x`` times its density."""
     if approximate == "none":
         cdf = (1.0 + op("erf", x * _SQRT_HALF)) * 0.5
         pdf = op("exp", x * x * -0.5) * (_SQRT_HALF / math.sqrt(math.pi))
@@ -287,11 +332,13 @@ def gelu_backward(g: E, x: E, *, approximate: str = "none") -> E:
 
 
 def log_sigmoid_backward(g: E, x: E, z: E) -> E:
+    """From ``exp(-|x|)``, which the forward function has kept."""
     share = z / (1.0 + z)
     return g * where(op("lt", x, 0), 1.0 - share, share)
 
 
 def dropout_backward(g: E, mask: E, scale: float) -> E:
+    """What was kept, scaled."""
     return g * mask * scale
 
 

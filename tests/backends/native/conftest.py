@@ -87,6 +87,12 @@ class Lowered:
         return torch.as_strided(base, buffer.shape, buffer.strides, offset)
 
 
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """The same random operands in each run."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def lowered(tmp_path: Path) -> Callable[..., Lowered]:
     """``lowered(fn, *args)`` compiles a function for such arguments."""
