@@ -108,7 +108,7 @@ class _Writer:
 
     def _straight(self, stores: Sequence[Store], folds: Sequence[Fold] = ()) -> None:
         """Stores and folds that run one after another and share what they compute."""
-        roots = [statement.value for statement in (*stores, *folds)]
+        roots = [store.value for store in stores] + [fold.value for fold in folds]
         texts = self._values(roots, [store.offset for store in stores])
         for store, text in zip(stores, texts, strict=False):
             dtype = store.buffer.dtype

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dynacap.backends.native.loops.expression import Expression as E, constant, op, where
+from dynacap.backends.native.loops.expression import Expression as E, Op, constant, op, where
 
 Formula = Callable[..., Any]  # an expression, or NotImplemented
 _SQRT_HALF = math.sqrt(0.5)
@@ -50,8 +50,13 @@ def div_mode(a: E, b: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode is None:
         return a / b
     if a.dtype.is_floating_point:
-        return op("trunc", a / b) if rounding_mode == "trunc" else NotImplemented
+        return op("trunc", rounded(a / b)) if rounding_mode == "trunc" else NotImplemented
     return floor_divide(a, b) if rounding_mode == "floor" else NotImplemented
+
+
+def rounded(x: E) -> E:
+    """Rounded to its dtype, where eager does so before a step that a rounding changes much."""
+    return Op("cast", (x,), x.dtype)
 
 
 def floor_divide(a: E, b: Any) -> Any:
