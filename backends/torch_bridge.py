@@ -91,6 +91,10 @@ def _inputs(
     """What the backend is shown in place of the example inputs, and the context it runs in."""
     placeholders = graph_module.graph.placeholders
     shape_env = next((env for node in placeholders if (env := _shape_env(node))), None)
+    if shape_env is None and any(map(_shape_env, graph_module.graph.nodes)):
+        # Only what operations make of data is symbolic: the backend finds symbols of its own.
+        symbolic_shapes = importlib.import_module("torch.fx.experimental.symbolic_shapes")
+        shape_env = symbolic_shapes.ShapeEnv()
     if shape_env is None:
         return list(example_inputs), contextlib.nullcontext()
     _refuse_shared_storage(placeholders, example_inputs)
@@ -105,9 +109,9 @@ def _inputs(
 
 
 def _shape_env(node: Node) -> Any:
-    """The environment of the symbols in a placeholder's sizes, if there are any."""
+    """The environment of the symbols in the sizes of what a node gives, if there are any."""
     for size in _sizes(example_value(node)):
-        if type(size).__name__ == "SymInt":
+        if type(size).__name__ in ("SymInt", "SymFloat"):
             return size.node.shape_env
     return None
 

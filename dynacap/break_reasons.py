@@ -34,17 +34,20 @@ _TENSORS = _reasons(
     (
         "data-dependent-branch",
         "Python chooses what to do by the elements of a tensor, which are not known to capture.",
-        "use torch.where or torch.cond, or read the value outside the compiled function",
+        "use torch.where or torch.cond, or read the value outside the compiled function;"
+        " torch._check says what always holds",
     ),
     (
         "data-dependent-value",
         "A Python number is made from the elements of a tensor.",
-        "keep the value in a tensor, or read it outside the compiled function",
+        "keep the value in a tensor, or read it outside the compiled function; with"
+        " config.capture_scalar_outputs, one that only goes into operations stays in the graph",
     ),
     (
         "data-dependent-shape",
         "The shape of a result hangs on the elements of a tensor.",
-        "use an operation whose result has the same shape for all data, such as torch.where",
+        "use an operation whose result has the same shape for all data, such as torch.where, or set"
+        " config.capture_dynamic_output_shape_ops; torch._check says what is known of a size",
     ),
     (
         "fake-tensor-error",

@@ -148,10 +148,10 @@ class Config:
         True, BOOL, "Take sizes as constant until told or shown otherwise."
     )
     capture_scalar_outputs: bool = _option(
-        False, BOOL, "Reserved: capture .item() as a symbolic number instead of breaking the graph."
+        False, BOOL, "Keep .item() and its kin in the graph, as numbers that only a run tells."
     )
     capture_dynamic_output_shape_ops: bool = _option(
-        False, BOOL, "Reserved: capture operations whose output sizes depend on data (nonzero)."
+        False, BOOL, "Keep operations in the graph whose output sizes depend on data (nonzero)."
     )
     specialize_int: bool = _option(
         False, BOOL, "Take every int as constant, however often it changes."

@@ -32,6 +32,7 @@ from dynacap.values.data_model.exceptions import makes_more
 from dynacap.values.function import FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native_code
 from dynacap.values.object import ExceptionValue
+from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor_protocol import TensorFamily
 
 MAX_NESTED = 60  # nested loops; each takes several frames of the host's own stack
@@ -158,6 +159,8 @@ class Machine(Outside):
             unwind(self, raised, base)
             return None
         except NotConstant as unknown:
+            if type(unknown.args[0]) is SymbolValue:
+                self.graph_break(*unknown.args[0].unknown)
             self.graph_break("not-constant", f"{unknown.args[0]!r} in {instruction.op}")
         if signal is None:
             return None

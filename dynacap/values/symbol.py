@@ -12,13 +12,16 @@ from typing import Any
 from dynacap.guards.source import Source
 from dynacap.values.base import Const, NotConstant, Value
 
+_CLASSES = {"SymInt": int, "SymFloat": float, "SymBool": bool}
+
 
 class SymbolValue(Const):
-    """An ``int`` or ``float`` as a torch ``SymInt`` or ``SymFloat``.
+    """An ``int``, ``float`` or ``bool`` as a torch ``SymInt``, ``SymFloat`` or ``SymBool``.
 
     ``node`` gives it at run time: made by ``place`` when it is first wanted, for what comes from
     outside.  ``settle`` fixes the number, or raises NotConstant where it depends on data.
-    ``operands`` are what a float was computed from; ``hint`` is the number now.
+    ``operands`` are what a float was computed from; ``hint`` is the number now,
+    None where only a run of the graph tells.
     """
 
     __slots__ = ("_node", "_place", "_settle", "_settled", "hint", "operands", "sym")
@@ -50,7 +53,7 @@ class SymbolValue(Const):
 
     @property
     def cls(self) -> type:
-        return float if type(self.sym).__name__ == "SymFloat" else int
+        return _CLASSES[type(self.sym).__name__]
 
     @property
     def value(self) -> Any:
@@ -70,6 +73,12 @@ class SymbolValue(Const):
 
     def known(self) -> Any:
         return self.value
+
+    @property
+    def unknown(self) -> tuple[str, str]:
+        """Why the graph breaks where the number is asked for that a tensor gives."""
+        what = "branch" if self.cls is bool else "value"
+        return f"data-dependent-{what}", f"{self.sym} is asked for, which a tensor's elements give"
 
     def describe(self) -> str:
         return str(self.sym)

@@ -47,7 +47,7 @@ class TensorFamily(Protocol):
     def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
         """An operator on numbers, a symbolic one among them; None if it is to be fixed."""
 
-    def compare_numbers(self, real: Any, left: Value, right: Value) -> bool | None:
+    def compare_numbers(self, t: Tracer, real: Any, left: Value, right: Value) -> Value | None:
         """The same for a comparison."""
 
     def is_operation(self, real: Any) -> bool:

@@ -165,7 +165,10 @@ def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | Non
     try:
         real_args = [constant_operand(arg) for arg in args]
         real_kwargs = {name: constant_operand(arg) for name, arg in kwargs.items()}
-    except NotConstant:
+    except NotConstant as unknown:
+        value = unknown.args[0]
+        if type(value) is SymbolValue and value.hint is None and value in args:
+            raise  # only a run of the graph tells: nothing else can be done about it
         return None
     try:
         result = real(*real_args, **real_kwargs)

@@ -152,9 +152,9 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     """``left symbol right`` for the six rich comparisons."""
     name, reflected, real = _COMPARE[symbol]
     if type(left) is SymbolValue or type(right) is SymbolValue:
-        answer = t.tensors.compare_numbers(real, left, right)
+        answer = t.tensors.compare_numbers(t, real, left, right)
         if answer is not None:
-            return Const(answer)
+            return answer
     if _folds(left) and _folds(right):
         folded = fold(t, real, [left, right], {})
         if folded is not None:
@@ -212,7 +212,8 @@ def _identity(value: Value) -> Any:
 def truth(t: Tracer, value: Value) -> bool:
     """``bool(value)``."""
     if type(value) is SymbolValue:
-        return bool(compare(t, "!=", value, Const(0)).constant())
+        answer = value if value.cls is bool else compare(t, "!=", value, Const(0))
+        return bool(answer.constant())
     if isinstance(value, Const):
         return bool(value.value)
     if t.tensors.owns(value):

@@ -31,6 +31,8 @@ def _register_conversion(kind: Any) -> None:
         """A number of the very type stays as it is: it may be symbolic."""
         if len(args) == 1 and args[0].cls is kind and not kwargs:
             return args[0]
+        if len(args) == 1 and t.tensors.owns(args[0]) and not kwargs:
+            return t.tensor_method(f"__{kind.__name__}__", [args[0]], {})
         return folded(t, kind, list(args), kwargs)
 
 

@@ -12,6 +12,8 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
+from dynacap.config import config
+
 if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
@@ -50,6 +52,19 @@ NUMPY = Refusal("numpy-interop", "")
 FLAG = Refusal("tensor-field-write", "set it outside the compiled function")
 GLOBAL_STATE = Refusal("torch-global-state", "set it outside the compiled function")
 TRANSFORM = Refusal("function-transform", "apply it outside the compiled function")
+
+UNKNOWN_SIZE = Refusal(
+    "data-dependent-shape", "say what is known of the number by torch._check, such as n >= 2"
+)
+
+# Methods that read elements, and of which types the numbers stay in the graph if they may.
+ELEMENTS: dict[str, tuple[type, ...]] = {
+    "item": (int, float),
+    "tolist": (int, float),
+    "__int__": (int,),
+    "__index__": (int,),
+    "__float__": (float,),
+}
 
 # Methods and functions by name: the graph could not hold their results or effects.
 _METHODS: dict[str, Refusal] = {}
@@ -125,7 +140,13 @@ def refusals() -> Iterable[tuple[Any, Refusal]]:
 
 def method_refusal(name: str) -> Refusal | None:
     """Why a method of tensors breaks the graph, or None."""
-    return _METHODS.get(name)
+    refusal = _METHODS.get(name)
+    return None if name in ELEMENTS and config.capture_scalar_outputs else now(refusal)
+
+
+def now(refusal: Refusal | None) -> Refusal | None:
+    """The refusal, unless the options say that what it is about stays in the graph."""
+    return None if refusal is SHAPE and config.capture_dynamic_output_shape_ops else refusal
 
 
 def refuse(t: Tracer, refusal: Refusal, detail: str) -> NoReturn:
@@ -142,6 +163,8 @@ def break_on_error(
         if isinstance(error, kind):
             refusal, detail = explain(name, error)
             refuse(t, refusal, detail)
+    if type(error).__name__ == "GuardOnDataDependentSymNode":  # of a module that loads late
+        refuse(t, UNKNOWN_SIZE, f"what {name} does depends on a number that a tensor gave")
     text = f"{type(error).__name__}: {error}".strip()
     t.graph_break(otherwise, f"{name} failed on tensors of these shapes and types: {text}")
 

@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
 from torch.utils._device import DeviceContext
 
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
+from dynacap.config import config
 from dynacap.errors import GraphBreak
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.node import Node
@@ -40,6 +45,7 @@ from dynacap.values.tensor.results import (
 from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
 from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.values.tensor.torch_state import State, current_state
+from dynacap.values.tensor.unbacked import read_elements
 from dynacap.values.tensor.value import TensorValue
 
 if TYPE_CHECKING:
@@ -162,9 +168,11 @@ class TensorFamily:
         found: Value | None = self.symbols.arithmetic(t, symbol, left, right)
         return found
 
-    def compare_numbers(self, real: Callable[..., Any], left: Value, right: Value) -> bool | None:
+    def compare_numbers(
+        self, t: Tracer, real: Callable[..., Any], left: Value, right: Value
+    ) -> Value | None:
         """The same for a comparison."""
-        found: bool | None = self.symbols.compare(real, left, right)
+        found: Value | None = self.symbols.compare(t, real, left, right)
         return found
 
     def is_operation(self, real: Any) -> bool:
@@ -286,6 +294,8 @@ class TensorFamily:
             breaks.refuse(
                 t, breaks.Refusal("tensor-argument", ""), f"Tensor.{name} is called on {described}"
             )
+        if name in breaks.ELEMENTS:
+            return read_elements(self, t, name, args[0])
         if name == "requires_grad_":
             return self._set_requires_grad(t, args, kwargs)
         if name == "detach_" and args[0].real is not None:
@@ -350,6 +360,13 @@ class TensorFamily:
     def _run(self, op: str, target: Any, fakes: list[Any], keywords: dict[str, Any]) -> Any:
         if op == "call_method":
             target, fakes = getattr(fakes[0], target), fakes[1:]
+        try:
+            return self.world.run(target, fakes, keywords)
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            allowed = config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops
+            if self.symbols is not None or not allowed:
+                raise
+        self._some_symbols()
         return self.world.run(target, fakes, keywords)
 
     def settle(self, t: Tracer) -> None:

@@ -275,6 +275,8 @@ def _tensors(values: list[Any]) -> list[torch.Tensor]:
 def _can_be_made(tensor: Any, operands: list[torch.Tensor]) -> bool:
     if type(tensor) is not FakeTensor or any(tensor is operand for operand in operands):
         return False
+    if tensor._has_symbolic_sizes_strides:
+        return False  # of symbols of this capture
     if tensor.requires_grad and (tensor.is_leaf or not any(o.requires_grad for o in operands)):
         return False
     return not (

@@ -33,7 +33,7 @@ def holds_symbols(result: Any) -> bool:
     """Whether a result without tensors has sizes or numbers that are symbolic."""
     if isinstance(result, list | tuple):
         return any(map(holds_symbols, result))
-    return isinstance(result, torch.SymInt | torch.SymFloat)
+    return isinstance(result, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def static_value(t: Tracer, result: Any) -> Value:

@@ -29,7 +29,8 @@ _LOOK_AT_DATA = frozenset(
     pack_padded_sequence pad_packed_sequence vander tensor_split
     unpool max_unpool1d max_unpool2d max_unpool3d backward""".split()
 )
-_PREFIXES = ("index_", "linalg_", "_linalg", "_assert", "_check", "_foreach_index")
+_CHECKS = ("_assert", "_check")  # raise or do nothing
+_PREFIXES = ("index_", "linalg_", "_linalg", "_foreach_index", *_CHECKS)
 _OWN_NAMESPACES = frozenset({"aten", "prims", "prim"})
 
 
@@ -50,7 +51,7 @@ def changes_outside(node: Node, outside: Set[int]) -> bool:
     ``outside`` are the storages of the graph's inputs: what a graph writes into memory of its own
     is made anew when it runs again.  Random numbers are drawn again too, from the same state.
     """
-    if not is_impure(node):
+    if not is_impure(node) or _name(node.target).startswith(_CHECKS):
         return False
     if not mutates(node):
         return not is_random(node)

@@ -23,15 +23,21 @@ from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,
     ShapeEnv,
     StatelessSymbolicContext,
+    _advise_is_size,
+    expect_true,
 )
 from torch.utils._sympy.printers import PythonPrinter
+from torch.utils._sympy.symbol import SymT, symbol_is_type
 
+from dynacap.config import config
 from dynacap.errors import SkipFrame, UserError
 from dynacap.guards.kinds import ConstEq
 from dynacap.guards.relations import Sizes
 from dynacap.guards.source import Source
 from dynacap.guards.tensor_source import OFFSET, SIZE, STRIDE, TensorNumber
 from dynacap.values.base import Const, NotConstant, Value
+from dynacap.values.data_model.operators import truth
+from dynacap.values.natives import native
 from dynacap.values.symbol import SymbolValue
 
 if TYPE_CHECKING:
@@ -67,7 +73,11 @@ class Symbols:
         self._allows_floats = floats
         self._world = world
         self._placeholder = placeholder
-        self._env = ShapeEnv(duck_shape=False)
+        self._env = ShapeEnv(
+            duck_shape=False,
+            allow_scalar_outputs=config.capture_scalar_outputs,
+            allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
+        )
         world.use_symbols(self._env)
         self._by_expression: dict[Any, SymbolValue] = {}
         self._places: dict[Any, Source] = {}  # symbol -> where its value stands
@@ -98,7 +108,7 @@ class Symbols:
         return ConstantSource(f"{source.name()} ({len(self._env.var_to_range)})")
 
     def _is_placed(self, symbol: Any) -> bool:
-        return symbol in self._places or symbol in self._floats
+        return symbol in self._places or symbol in self._floats or _is_unbacked(symbol)
 
     def _register(self, made: torch.Tensor, source: Source, dims: frozenset[int]) -> None:
         for dim in sorted(dims):
@@ -161,6 +171,9 @@ class Symbols:
     def value(self, sym: Any, node: Callable[[], Any]) -> Value:
         """The value of a number that an operation gave; ``node`` makes the node that gives it."""
         expression = sym.node.expr
+        if type(sym) is torch.SymFloat and _is_unbacked(expression):
+            self._floats.setdefault(expression, SymbolValue(sym, self.settle, node=node()))
+            return self._floats[expression]
         is_quotient = expression.func.__name__ == "IntTrueDiv"
         if type(sym) is torch.SymFloat and not is_quotient and expression not in self._floats:
             raise NotConstant(Const(None))  # rounded as torch's algebra would have it
@@ -173,16 +186,15 @@ class Symbols:
 
     def settle(self, value: SymbolValue) -> Any:
         """Fix a number to what it is now."""
+        if value.hint is None:
+            raise NotConstant(value)
         if value.cls is float:
             for operand in value.operands:
                 operand.constant()
             if value.source is not None:
                 self._fixed[value.source] = value.hint
             return value.hint
-        try:
-            return int(value.sym)
-        except GuardOnDataDependentSymNode:
-            raise NotConstant(value) from None
+        return int(value.sym)
 
     # -- operators -------------------------------------------------------------------------------
     def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
@@ -190,7 +202,7 @@ class Symbols:
         ints = left.cls is int and right.cls is int
         if not ints and not {left.cls, right.cls} <= {int, float}:
             return None
-        if symbol in _DIVIDES and not (ints and self.compare(operator.ne, right, Const(0))):
+        if symbol in _DIVIDES and not (ints and self._differs(right, 0)):
             return None
         if ints and symbol in _INT_OPERATORS:
             return t.tensors.call(t, _INT_OPERATORS[symbol], [left, right], {})
@@ -215,28 +227,50 @@ class Symbols:
         self, t: Tracer, function: Callable[..., Any], left: Value, right: Value
     ) -> Value | None:
         """The float that Python computes, as a symbol of its own."""
-        hint = function(_now(left), _now(right))
+        sym = self._float_symbol(function, _now(left), _now(right))
+        if sym is None:
+            return None
+        node = t.tensors.add_known(t, function, [left, right], sym)
+        made = SymbolValue(sym, self.settle, node=node)
+        made.operands = (left, right)
+        symbol = sym.node.expr
+        self._floats[symbol] = self._by_expression[symbol] = made
+        return made
+
+    def _float_symbol(self, function: Callable[..., Any], left: Any, right: Any) -> Any:
+        """A symbol for a float; None for one that is not finite."""
+        if left is None or right is None:
+            return self._env.create_unbacked_symfloat()
+        hint = function(left, right)
         if type(hint) is not float or not math.isfinite(hint):
             return None
         where = ConstantSource(f"float ({len(self._env.var_to_range)})")
         symbol = self._env.create_unspecified_symbol(
             hint, source=where, dynamic_dim=DimDynamic.DYNAMIC
         )
-        sym: Any = self._env.create_symfloatnode(symbol, hint=hint, source=where)
-        node = t.tensors.add_known(t, function, [left, right], sym)
-        made = SymbolValue(sym, self.settle, node=node)
-        made.operands = (left, right)
-        self._floats[symbol] = self._by_expression[symbol] = made
-        return made
+        return self._env.create_symfloatnode(symbol, hint=hint, source=where)
 
-    def compare(self, real: Callable[..., Any], left: Value, right: Value) -> bool | None:
-        """A comparison, answered for this capture and guarded; None if it has to be fixed."""
-        if left.cls is not int or right.cls is not int:
+    def compare(
+        self, t: Tracer, real: Callable[..., Any], left: Value, right: Value
+    ) -> Value | None:
+        """A comparison, answered for this capture and guarded, or by the graph where a tensor gives
+        the number; None if it has to be fixed."""
+        unknown = None in (_now(left), _now(right))
+        if not unknown and (left.cls is not int or right.cls is not int):
             return None
+        answer = real(_operand(left), _operand(right))
         try:
-            return bool(real(_operand(left), _operand(right)))
+            return Const(bool(answer))
         except GuardOnDataDependentSymNode:
-            raise NotConstant(left if isinstance(left, SymbolValue) else right) from None
+            node = t.tensors.add_known(t, real, [left, right], answer)
+            return SymbolValue(answer, self.settle, node=node)
+
+    def _differs(self, value: Value, number: int) -> bool:
+        """Whether a number is another one, for this capture and guarded; False if none can tell."""
+        try:
+            return bool(_operand(value) != number)
+        except GuardOnDataDependentSymNode:
+            return False
 
     def release(self) -> None:
         """Have torch forget the symbols, which it keeps as keys of what it has worked out."""
@@ -327,6 +361,31 @@ class _Conditions:
     def finish(self, guards: GuardSet) -> None:
         if self._texts:
             guards.add(Sizes(tuple(self._sources), tuple(self._texts.items()), origin=None))
+
+
+def _is_unbacked(expression: Any) -> bool:
+    kinds = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
+    return bool(expression.is_Symbol and symbol_is_type(expression, kinds))
+
+
+@native(expect_true)
+def _expect_true(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """What ``torch._check`` asks: of a number that a tensor gives, the graph asks it, and the rest
+    of the capture may rely on it."""
+    condition = args[0]
+    if type(condition) is not SymbolValue or condition.hint is not None:
+        return Const(truth(t, condition))
+    t.tensors.call(t, torch._check, [condition], {})
+    # The former tells a backend that traces the graph, this one stays in what it makes.
+    t.tensors.call(t, torch.ops.aten._assert_scalar.default, [condition, Const("_check")], {})
+    return Const(True)
+
+
+@native(_advise_is_size)
+def _is_size(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if type(args[0]) is SymbolValue:
+        _advise_is_size(args[0].sym)
+    return Const(None)
 
 
 def _operand(value: Value) -> Any:
