@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dynacap.executor.frame import RETURN, Frame
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import OpHandler, handles
+from dynacap.opcodes.analysis import ends_in_raise
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Sentinel, Value, is_none
 from dynacap.values.data_model import advance, truth
@@ -23,15 +24,34 @@ def jump(m: Machine, f: Frame, i: Instruction) -> None:
     _jump(f, i)
 
 
-def _none(m: Machine, value: Value) -> bool:
+Test = Callable[[Machine, Frame, Instruction, Value], bool]
+
+
+def _none(m: Machine, f: Frame, i: Instruction, value: Value) -> bool:
     return is_none(value)
 
 
-def _jumps(test: Callable[[Machine, Value], bool], when: bool, pops: bool) -> OpHandler:
+def _truth(m: Machine, f: Frame, i: Instruction, value: Value) -> bool:
+    return truth(m, value)
+
+
+def _truth_or_error(m: Machine, f: Frame, i: Instruction, value: Value) -> bool:
+    """The truth of a tensor is known where the other way only raises: the graph checks it, and if
+    it is not so, the region runs again as plain Python, and raises there."""
+    if m.tensors.owns(value) and not m.inside_try():
+        assert i.target is not None
+        jumps, falls = ends_in_raise(f.code, i.target), ends_in_raise(f.code, f.pc)
+        expected = falls is (i.op == "POP_JUMP_IF_TRUE")
+        if jumps is not falls and m.tensors.assume(m, value, expected):
+            return expected
+    return truth(m, value)
+
+
+def _jumps(test: Test, when: bool, pops: bool) -> OpHandler:
     def handler(m: Machine, f: Frame, i: Instruction) -> None:
         """Jump if the test of the top says so; drop the top, or only where it does not jump."""
         top = f.pop()
-        jumps = test(m, top) is when
+        jumps = test(m, f, i, top) is when
         if jumps:
             _jump(f, i)
         if jumps and not pops:
@@ -40,12 +60,12 @@ def _jumps(test: Callable[[Machine, Value], bool], when: bool, pops: bool) -> Op
     return handler
 
 
-handles("POP_JUMP_IF_TRUE")(_jumps(truth, True, True))
-handles("POP_JUMP_IF_FALSE")(_jumps(truth, False, True))
+handles("POP_JUMP_IF_TRUE")(_jumps(_truth_or_error, True, True))
+handles("POP_JUMP_IF_FALSE")(_jumps(_truth_or_error, False, True))
 handles("POP_JUMP_IF_NONE")(_jumps(_none, True, True))
 handles("POP_JUMP_IF_NOT_NONE")(_jumps(_none, False, True))
-handles("JUMP_IF_TRUE_OR_POP")(_jumps(truth, True, False))
-handles("JUMP_IF_FALSE_OR_POP")(_jumps(truth, False, False))
+handles("JUMP_IF_TRUE_OR_POP")(_jumps(_truth, True, False))
+handles("JUMP_IF_FALSE_OR_POP")(_jumps(_truth, False, False))
 
 
 @handles("FOR_ITER")

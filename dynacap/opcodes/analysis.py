@@ -54,6 +54,16 @@ def successors(code: Code, index: int, stack: Stack) -> Iterator[tuple[int, Stac
         yield handler.target, at_handler(handler, stack)
 
 
+def ends_in_raise(code: Code, index: int) -> bool:
+    """Whether execution that comes here raises, without a choice on the way."""
+    for instruction in code.instructions[index:]:
+        if instruction.op == "RAISE_VARARGS":
+            return True
+        if instruction.target is not None or not falls(instruction):
+            return False
+    return False
+
+
 def at_handler(handler: Handler, stack: Stack) -> Stack:
     """Return the stack at a handler, for an exception raised with this stack."""
     if len(stack) < handler.depth:

@@ -79,3 +79,6 @@ class TensorFamily(Protocol):
 
     def truth(self, t: Tracer, obj: Value) -> bool:
         """``bool(tensor)``: breaks, since it depends on data."""
+
+    def assume(self, t: Tracer, obj: Value, expected: bool) -> bool:
+        """Have the graph raise where ``bool(tensor)`` is not as expected; False if it cannot."""

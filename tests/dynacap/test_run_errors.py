@@ -166,6 +166,56 @@ def test_torch_state_after_an_error_that_leaves(changes: bool) -> None:
     assert torch.autocast_decrement_nesting() == 0
 
 
+@program((X + 1,), (-X,), (X * torch.nan,), (X + 2,), graphs=1)
+def test_branches_that_only_raise(x: Tensor) -> Tensor:
+    if (x < 0).any():
+        raise AssertionError(f"negative: {x.min().item()}")
+    y = x.sqrt()
+    if torch.isnan(y).any():
+        raise ValueError("not a number", float(y.sum()))
+    return y + 1
+
+
+@program((X + 1, []), (-X, []), (X + 2, []), graphs=1)
+def test_branch_that_only_raises_after_effects(x: Tensor, log: list[str]) -> Tensor:
+    log.append("before")
+    if not (x > 0).all():
+        raise ValueError(log)
+    log.append("after")
+    return x * 2
+
+
+@program((X + 1,), (-X,), breaks=None)
+def test_branch_that_raises_to_a_handler(x: Tensor) -> Any:
+    try:
+        if x.sum() < 0:
+            raise KeyError("negative")
+    except KeyError as error:
+        return x * 2, str(error)
+    return x
+
+
+@program((X + 1,), (-X - 2,), breaks=1)
+def test_branch_that_raises_after_a_change(x: Tensor) -> Tensor:
+    x.add_(1)
+    if x.sum() < 0:
+        raise ValueError("negative")
+    return x * 2
+
+
+@program((X,), breaks=None)
+def test_branch_that_raises_on_more_than_one_number(x: Tensor) -> Tensor:
+    if x > 0:
+        raise ValueError("positive")
+    return x
+
+
+@program((X,), (torch.full((3,), torch.nan),))
+def test_distributions_check_their_arguments(x: Tensor) -> Any:
+    normal = torch.distributions.Normal(x, x + 1)
+    return normal.log_prob(x * 2), normal.rsample()
+
+
 @program((torch.ones(4),), breaks=None)
 def test_overlapping_output(x: Tensor) -> Any:
     how = "direct"

@@ -76,9 +76,7 @@ def _refuse_methods(refusal: Refusal, names: str) -> None:
 
 
 _refuse_methods(TO_PYTHON, "item tolist __int__ __float__ __complex__ __index__ __long__")
-_refuse_methods(
-    TO_PYTHON, "__bool__ __nonzero__ is_nonzero equal allclose __contains__ _is_all_true"
-)
+_refuse_methods(TO_PYTHON, "__bool__ __nonzero__ is_nonzero equal allclose __contains__")
 _refuse_methods(SHAPE, "nonzero masked_select argwhere unique unique_consecutive")
 _refuse_methods(AUTOGRAD, "backward retain_grad _backward reinforce")
 _refuse_methods(HOOK, "register_hook register_post_accumulate_grad_hook")
@@ -105,7 +103,7 @@ def _refuse(refusal: Refusal, owner: Any, names: str) -> None:
             _FUNCTIONS[id(found)] = (found, refusal)
 
 
-_refuse(TO_PYTHON, torch, "equal allclose is_nonzero _is_all_true _is_any_true")
+_refuse(TO_PYTHON, torch, "equal allclose is_nonzero")
 _refuse(
     SHAPE, torch, "nonzero masked_select argwhere unique unique_consecutive bincount combinations"
 )

@@ -465,6 +465,20 @@ class TensorFamily:
         """``bool(tensor)``: known only when the data are."""
         breaks.refuse(t, breaks.BRANCH, "the truth of a tensor decides which way to go")
 
+    def assume(self, t: Tracer, obj: Value, expected: bool) -> bool:
+        """Have the graph raise where ``bool(tensor)`` is not as expected.
+
+        Not on other devices, where the error would come late and leave the device unusable.
+        """
+        assert isinstance(obj, TensorValue)
+        if obj.fake.device.type != "cpu" or obj.fake.numel() != 1:
+            return False
+        self._caught = True  # there is no error, however it goes, of which only the graph knows
+        asserted = obj if expected else self.call(t, torch.logical_not, [obj], {})
+        message = Const("the program goes another way, and raises")
+        self.call(t, torch._assert_async, [asserted, message], {})
+        return True
+
 
 def is_symbolic(node: Node) -> bool:
     """Whether a node computes sizes and numbers alone: no operation that the user wrote."""
