@@ -12,6 +12,7 @@ from dynacap.executor.finalizers import has_finalizer
 from dynacap.executor.hashed_key import HashedKey
 from dynacap.executor.state import State
 from dynacap.guards import array_kind, iterators, kinds, raw, relations, tensor_kind
+from dynacap.guards.constant import is_constant, same_constant
 from dynacap.guards.guard_set import GuardSet
 from dynacap.guards.source import (
     Attr,
@@ -64,6 +65,20 @@ def _as_plain_key(value: Value, hasher: Any, equals: Any) -> Any:
         own = hasher is not value.base.__hash__ or equals is not value.base.__eq__
         return MISSING if own else value.payload
     return constant_or(value, MISSING)
+
+
+def _kept_as_it_is(key: Key, mapping: Any) -> bool:
+    """Whether guards can say of a dict that it has this very key, or none like it."""
+    if isinstance(key, (Value, HashedKey)):
+        return False
+    if not is_constant(key):
+        return type(key).__eq__ is object.__eq__
+    if not dict.__contains__(mapping, key):
+        return type(key) not in (bool, float, complex)  # there may be an int like it one day
+    return any(
+        type(found) is type(key) and same_constant(found, key)
+        for found in raw.dict_keys(mapping) or ()
+    )
 
 
 class Outside(State):
@@ -156,7 +171,7 @@ class Outside(State):
     def read_outside_dict(self, mirror: DictValue, key: Key) -> Value | None:
         """What an outside dict holds under a key, under a guard."""
         real, source = mirror.real, mirror.source
-        if isinstance(key, (Value, HashedKey)):
+        if type(key) is not str and not _kept_as_it_is(key, real):
             return self._read_by_object_key(mirror, key)
         if not dict.__contains__(real, key):
             if source is not None and not mirror.keys_guarded:
@@ -170,7 +185,7 @@ class Outside(State):
         return value
 
     def _read_by_object_key(self, mirror: DictValue, key: Key) -> Value | None:
-        """A key that is an object of its own: each key of the outside dict is one too."""
+        """The key is like one of the dict's without being it: all the dict's keys are asked."""
         self.outside_keys(mirror)
         for index, real_key in enumerate(raw.dict_keys(mirror.real) or ()):
             if self.key_of(self._outside_key(mirror, index, real_key)) == key:
