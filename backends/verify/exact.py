@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -24,13 +24,20 @@ _WIDE_METHODS = dict.fromkeys(("float", "half", "bfloat16"), "double") | {"cfloa
 
 
 def exact_run(graph_module: GraphModule, inputs: Sequence[Any]) -> Run | None:
-    """The run in float64; None where precision decides more than rounding."""
-    if share_memory(inputs) or any(is_random(node) for node in graph_module.graph.nodes):
+    """The graph's run in float64; None where precision decides more than rounding."""
+    if any(is_random(node) for node in graph_module.graph.nodes):
+        return None
+    return run_in_float64(_Wide(graph_module).run, inputs)
+
+
+def run_in_float64(function: Callable[..., Any], inputs: Sequence[Any]) -> Run | None:
+    """A run on copies of the inputs in double precision; None where that cannot be."""
+    if share_memory(inputs):
         return None
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        made = run(_Wide(graph_module).run, _widened(inputs))
+        made = run(function, _widened(inputs))
     finally:
         torch.set_default_dtype(before)
     return made if made.error is None else None

@@ -18,6 +18,7 @@ import torch
 
 from dynacap.backends.verify.copies import copied
 from dynacap.backends.verify.part import Unit, Values, part, recorded, units
+from dynacap.backends.verify.run import run
 from dynacap.fxlite import GraphModule
 
 Judge = Callable[[GraphModule, Callable[..., Any], Sequence[Any]], list[str]]
@@ -98,6 +99,8 @@ class _Trial:
 
     def judged(self, module: GraphModule, inputs: Sequence[Any]) -> bool:
         """A part that the backend cannot compile, or eager cannot run, shows nothing."""
+        if run(module.forward, copied(inputs)).error is not None:
+            return False
         try:
             compiled = self.backend(copy.copy(module), copied(inputs).values)
             return bool(self.judge(module, compiled, inputs))
