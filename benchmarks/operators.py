@@ -1,4 +1,4 @@
-"""The operators of torch's own list of samples, `op_db`, compiled and held to eager, one at a time."""
+"""The operators of torch's own list of samples, `op_db`, compiled and held to eager."""
 
 from __future__ import annotations
 
@@ -90,7 +90,8 @@ def problems(op: Any, sample: Any, backend: str) -> list[str]:
     def calling(function: Callable[..., Any]) -> Callable[..., list[Any]]:
         def call(*values: Any) -> list[Any]:
             first, args, kwargs = tree_unflatten(values, shape)
-            return tree_flatten(function(first, *args, **kwargs))[0]
+            result = sample.output_process_fn_grad(function(first, *args, **kwargs))
+            return tree_flatten(result)[0]
 
         return call
 

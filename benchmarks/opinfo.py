@@ -59,7 +59,8 @@ def judged(names: list[str], options: argparse.Namespace) -> Iterator[dict[str, 
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        assert worker.stdin is not None and worker.stdout is not None
+        assert worker.stdin is not None
+        assert worker.stdout is not None
         worker.stdin.write("\n".join(left))
         worker.stdin.close()
         at = left[0]

@@ -1,4 +1,4 @@
-"""Judges operators one after the other, for `opinfo.py`: names come in by lines, verdicts go out."""
+"""Judges operators one after another, for `opinfo.py`: names come in by lines, verdicts go out."""
 
 from __future__ import annotations
 

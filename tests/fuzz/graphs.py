@@ -96,7 +96,7 @@ class GraphWriter:
             shape = shape[1:]
         layout = self.choose(6)
         if layout == 1:  # transposed
-            return self._filled(shape[::-1], dtype).permute(*reversed(range(len(shape))))
+            return self._filled(shape[::-1], dtype).permute(tuple(reversed(range(len(shape)))))
         if layout == 2 and shape:  # every second column of a larger one, not from its start
             wide = [*shape[:-1], 2 * shape[-1] + 1]
             return self._filled(wide, dtype)[..., 1::2]

@@ -1,7 +1,7 @@
 """Graphs that nobody wrote give eager's results, gradients and changes under the native backend.
 
-Bounded and always the same graphs in the suite; with DYNACAP_FUZZ_MINUTES (`make fuzz`) new ones for
-that long.  What fails is shown as a program of the fewest operations that still do.
+Bounded and always the same graphs in the suite; with DYNACAP_FUZZ_MINUTES (`make fuzz`) new ones
+for that long.  What fails is shown as a program of the fewest operations that still do.
 """
 
 import itertools
