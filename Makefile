@@ -9,7 +9,7 @@ C_CODE := $(wildcard dynacap/hook/*.c dynacap/hook/*.h guards/*.c guards/*.h)
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: help setup demo test quick lint format type rules suite twins pythons fuzz wheel bench clean
+.PHONY: help setup demo test quick lint format type rules suite twins pythons fuzz opinfo wheel bench clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/:\t/' | expand -t 12
@@ -65,12 +65,16 @@ MINUTES ?= 10
 fuzz: setup  ## hunt for programs that differ from eager, for MINUTES=10; DYNACAP_HOOK and _CHECKER as for twins
 	DYNACAP_FUZZ_MINUTES=$(MINUTES) $(BIN)/python -m pytest -q -s tests/fuzz tests/effects
 
+opinfo: setup  ## every operator of torch's own list, compiled, against eager; goes on where it was stopped
+	$(BIN)/python benchmarks/opinfo.py
+
 wheel: setup  ## wheel and sdist, built and tried in fresh environments
 	bash .ci/try_wheel
 
-bench: setup  ## the two tables of README's figures; takes many minutes
+bench: setup  ## the tables of README's figures; takes many minutes
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/bench_models.py
+	$(BIN)/python benchmarks/native.py
 
 clean:  ## remove what the builds made; .venv stays
 	rm -rf build dist .nox .mypy_cache .pytest_cache .ruff_cache .hypothesis

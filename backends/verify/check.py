@@ -71,8 +71,16 @@ class Verified:
         log.warn(f"{message}\nThe graph runs eagerly from now on.", graph=self.eager.name)
         self.left, self.compiled = 0, self.eager.forward
 
+    def _differs(self, part: GraphModule, inputs: Sequence[Any]) -> bool:
+        """Whether a part of the graph differs, too; one that cannot be compiled shows nothing."""
+        try:
+            compiled = self.backend(copy.copy(part), copied(inputs).values)
+        except Exception:
+            return False
+        return bool(mismatches(part, compiled, inputs))
+
     def _report(self, found: list[str], inputs: Sequence[Any]) -> str:
-        small = reduced(self.eager, self.backend, inputs, mismatches)
+        small = reduced(self.eager, inputs, self._differs)
         path = write_reproduction(small, self.backend, found)
         more = [f"... and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
         lines = [f"  {line}" for line in [*found[:SHOWN], *more]]

@@ -7,7 +7,6 @@ result.  So each part is a whole program that can be judged by itself.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from dynacap.backends.verify.part import Unit, Values, part, recorded, units
 from dynacap.backends.verify.run import run
 from dynacap.fxlite import GraphModule
 
-Judge = Callable[[GraphModule, Callable[..., Any], Sequence[Any]], list[str]]
+Differs = Callable[[GraphModule, Sequence[Any]], bool]
 T = TypeVar("T")
 SECONDS = 60.0
 
@@ -50,15 +49,14 @@ def count(graph_module: GraphModule) -> int:
 
 
 def reduced(
-    graph_module: GraphModule,
-    backend: Callable[..., Any],
-    inputs: Sequence[Any],
-    judge: Judge,
-    seconds: float = SECONDS,
+    graph_module: GraphModule, inputs: Sequence[Any], differs: Differs, seconds: float = SECONDS
 ) -> Reduced:
-    """The smallest part of the graph found in that time; the whole graph if no part differs."""
+    """The smallest part of the graph found in that time; the whole graph if no part differs.
+
+    ``differs`` compiles a part and judges it on inputs.
+    """
     whole = Reduced(graph_module, inputs, count(graph_module))
-    trial = _Trial(graph_module, backend, judge, time.monotonic() + seconds)
+    trial = _Trial(graph_module, differs, time.monotonic() + seconds)
     try:
         trial.values = recorded(graph_module, copied(inputs).values)
         kept = smallest(units(graph_module), trial.differs)
@@ -79,8 +77,7 @@ class _Trial:
     """Asks whether a part of a graph differs; after ``end`` no part does."""
 
     graph_module: GraphModule
-    backend: Callable[..., Any]
-    judge: Judge
+    judge: Differs
     end: float
     values: Values = field(default_factory=dict)
     known: dict[tuple[int, ...], bool] = field(default_factory=dict)
@@ -98,14 +95,10 @@ class _Trial:
         return self.known[key]
 
     def judged(self, module: GraphModule, inputs: Sequence[Any]) -> bool:
-        """A part that the backend cannot compile, or eager cannot run, shows nothing."""
+        """A part that eager cannot run shows nothing."""
         if run(module.forward, copied(inputs)).error is not None:
             return False
-        try:
-            compiled = self.backend(copy.copy(module), copied(inputs).values)
-            return bool(self.judge(module, compiled, inputs))
-        except Exception:
-            return False
+        return self.judge(module, inputs)
 
 
 def invented_like(value: Any, seed: int) -> Any:

@@ -44,7 +44,11 @@ from dynacap.testing import check_same
 {inputs}
 
 torch.set_grad_enabled({grad})
-check_same(forward, tuple(inputs), compile=lambda function: dynacap.compile({compile}))
+check_same(
+    forward,
+    tuple(inputs),
+    compile=lambda function: dynacap.compile({compile}),
+)
 '''
 
 _INVENTED = '''\
@@ -72,7 +76,7 @@ def program(
 ) -> str:
     """The text of the program; inputs that are too large for it are saved at ``data_path``."""
     name, imports, compile_arguments = _backend(backend)
-    code = small.graph_module.graph.python_code(self_name=None)
+    code = small.graph_module.graph.python_code(self_name=None).source.rstrip()
     return _PROGRAM.format(
         name=small.graph_module.name,
         backend=name,
@@ -81,7 +85,7 @@ def program(
         after=small.operations,
         before=small.before,
         imports=imports,
-        graph=code.source.rstrip(),
+        graph=code.removeprefix("import torch\n").lstrip(),
         inputs=_inputs(small, data_path),
         grad=torch.is_grad_enabled(),
         compile=compile_arguments,

@@ -4,31 +4,14 @@ Bounded and always the same programs in the suite.  With DYNACAP_FUZZ_MINUTES (`
 for that long; whatever fails is shown in its smallest form, one program for each kind of problem.
 """
 
-import itertools
-import os
-import random
-import time
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, reject, seed, settings, strategies as st
+from hypothesis import given, reject, strategies as st
 
-from tests.fuzz.run import kind_of, problem, smallest
+from tests.fuzz.hunt import MINUTES, hunted, limits
+from tests.fuzz.run import problem, smallest
 from tests.fuzz.writer import Choose, Program, Writer
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-MINUTES = float(os.environ.get("DYNACAP_FUZZ_MINUTES", "0"))
-
-
-def limits(examples: int) -> settings:
-    """Settings that leave shrinking to `smallest`, which knows what a program is."""
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=not MINUTES,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 @st.composite
@@ -62,21 +45,7 @@ def test_generated_programs(program: Program) -> None:
 @pytest.mark.skipif(not MINUTES, reason="only with DYNACAP_FUZZ_MINUTES, as make fuzz sets it")
 @pytest.mark.timeout(0)
 def test_hunt() -> None:
-    found: dict[str, str] = {}
-    end = time.monotonic() + 60 * MINUTES
-    start = random.SystemRandom().randrange(10**9)
-
-    @given(programs())
-    def hunt(program: Program) -> None:
-        told = problem(program) if time.monotonic() < end else ""
-        if told and kind_of(told) not in found:
-            found[kind_of(told)] = report(program)
-            print(found[kind_of(told)], flush=True)
-
-    for number in itertools.count(start):
-        if time.monotonic() >= end:
-            break
-        seed(number)(limits(50)(hunt))()
+    found = hunted(programs(), problem, report)
     assert not found, "\n\n".join(found.values())
 
 
