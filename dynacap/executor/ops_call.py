@@ -79,7 +79,7 @@ def _called(m: Machine, fn: Value) -> str:
 
 def _invoke(m: Machine, f: Frame, fn: Value, args: list[Value], kwargs: Kwargs) -> None:
     """Call; a Python function gets a frame on the chain, anything else is done at once."""
-    if type(fn) is Known and fn.value is super and not args:
+    if type(fn) is Known and fn.value is super and not args and not kwargs:
         f.push(_implicit_super(m, f))
         return
     if type(fn) is ObjectValue:
@@ -98,7 +98,8 @@ def _implicit_super(m: Machine, f: Frame) -> Value:
     """``super()``: the class from the ``__class__`` cell, the object from the first argument."""
     code = f.function.code
     if "__class__" not in code.co_freevars or not code.co_argcount:
-        m.raise_error(RuntimeError, "super(): no arguments")
+        missing = "__class__ cell not found" if code.co_argcount else "no arguments"
+        m.raise_error(RuntimeError, f"super(): {missing}")
     cell = f.cells[len(code.co_cellvars) + code.co_freevars.index("__class__")]
     assert isinstance(cell, CellValue)
     cls = m.cell_content(cell)

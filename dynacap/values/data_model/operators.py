@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynacap.guards.raw import derives
+from dynacap.guards.raw import IMMUTABLE_TYPE, derives
 from dynacap.values.base import MISSING, Const, Known, UnreadConst, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.calls import call_special, compute, fold
@@ -70,7 +70,7 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         if computed is not None:
             return computed
     if isinstance(left, Const) and isinstance(right, Const):  # a tuple may give itself
-        folded = fold(t, plain_op, [left, right], {})
+        folded = fold(t, inplace_op if inplace else plain_op, [left, right], {})
         if folded is not None:
             return folded
     target = inplace_op if inplace else plain_op
@@ -96,9 +96,11 @@ def _is_of_numbers(t: Tracer, obj: Value, method: str) -> bool:
 
 def _of_sequences(t: Tracer, name: str, left: Value, right: Value, inplace: bool) -> Value:
     """``+`` and ``*`` of built-in sequences come after the methods of both operands."""
-    for sequence, other in ((left, right), (right, left))[: 1 if name == "add" else 2]:
+    for sequence, other, first in ((left, right, True), (right, left, False)):
+        if not first and (name == "add" or (inplace and not _is_no_sequence(left.cls))):
+            break
         for method in (f"__i{name}__", f"__{name}__"):
-            if method[2] == "i" and not (inplace and sequence is left):
+            if method[2] == "i" and not (inplace and first):
                 continue
             if id(t.lookup(sequence.cls, method)) not in _SEQUENCE_METHODS:
                 continue
@@ -107,6 +109,12 @@ def _of_sequences(t: Tracer, name: str, left: Value, right: Value, inplace: bool
                 t.raise_error(TypeError, f"can't multiply sequence by non-int of type {kind!r}")
             return call_special(t, sequence, method, [other])
     return Const(NotImplemented)
+
+
+def _is_no_sequence(cls: type) -> bool:
+    """Whether C code has no table of a sequence's methods for a type, not even an empty one."""
+    static = cls.__flags__ & IMMUTABLE_TYPE
+    return bool(static) and not any(hasattr(cls, name) for name in ("__len__", "__contains__"))
 
 
 def two_sided(t: Tracer, name: str, reflected: str, left: Value, right: Value) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -172,7 +173,7 @@ handles(*methods("__ne__", *_PLAINEST))(inverted_eq)
     *(
         each
         for name in ("__lt__", "__le__", "__gt__", "__ge__")
-        for each in methods(name, *_PLAINEST)
+        for each in methods(name, *_PLAINEST, types.BuiltinFunctionType)
     )
 )
 def _unordered(t: Tracer, self: Value, other: Value, /) -> Value:

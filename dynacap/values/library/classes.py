@@ -21,6 +21,7 @@ from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import handles, is_none, real_of_known
 from dynacap.values.object import ObjectValue, PropertyValue
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 # what annotations are made of never changes
 builds_subclasses(types.GenericAlias)(build_known)
@@ -127,6 +128,8 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
         check = t.lookup(type(cls), "__subclasscheck__")
         if isinstance(check, types.FunctionType) and not _is_library(check):
             return truth(t, call_special(t, classinfo, "__subclasscheck__", [sub]))
+    elif t.lookup(sub.cls, "__bases__") is MISSING and not hasattr(real_sub, "__bases__"):
+        t.raise_real(error_of(issubclass, None, int))
     elif not isinstance(cls, type | types.UnionType):
         return _ask(t, classinfo, "__subclasscheck__", sub, issubclass)
     try:

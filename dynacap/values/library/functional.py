@@ -11,6 +11,7 @@ from dynacap.values.callables import ComparisonKey, GetterValue, PartialValue
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import compare, get_attribute, get_item, instance_dict
 from dynacap.values.data_model.calls import fold
+from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.handlers import (
     NONE,
@@ -132,11 +133,19 @@ def _itemgetter(t: Tracer, item: Value, /, *items: Value) -> Value:
 
 @handles(operator.attrgetter)
 def _attrgetter(t: Tracer, name: Value, /, *names: Value) -> Value:
+    _check_names(t, operator.attrgetter, name, *names)
     return GetterValue(operator.attrgetter, [name, *names])
+
+
+def _check_names(t: Tracer, kind: Any, *names: Value) -> None:
+    for name in names:
+        if not issubclass(name.cls, str):
+            refuse(t, kind, name)
 
 
 @handles(operator.methodcaller)
 def _methodcaller(t: Tracer, name: Value, /, *args: Value, **kwargs: Value) -> Value:
+    _check_names(t, operator.methodcaller, name)
     return GetterValue(operator.methodcaller, [name, *args], kwargs)
 
 

@@ -11,6 +11,7 @@ from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import get_attribute
 from dynacap.values.data_model.attributes import read_real_field
+from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.handlers import NONE, constant_of, handles, is_none
 from dynacap.values.natives import setter
@@ -167,6 +168,16 @@ def _same_method(t: Tracer, self: Value, other: Value, /) -> Value:
     if isinstance(self, BoundMethod) and isinstance(other, BoundMethod):
         return Const(self.func is other.func and self.obj is other.obj)
     return Const(NotImplemented)
+
+
+@handles(types.BuiltinFunctionType.__eq__)
+def _same_function(t: Tracer, self: Value, other: Value, /) -> Value:
+    if isinstance(self, Known) and isinstance(other, Known):
+        return Const(self.value.__eq__(other.value))
+    return Const(NotImplemented)
+
+
+handles(types.BuiltinFunctionType.__ne__)(inverted_eq)
 
 
 @handles(types.MethodType.__call__, types.FunctionType.__call__, types.BuiltinFunctionType.__call__)

@@ -74,12 +74,23 @@ def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
     code = function.__code__
     most = code.co_argcount if not code.co_flags & 0x04 else 1_000_000
     least = code.co_argcount - len(function.__defaults__ or ())
+    positional = code.co_varnames[1 : code.co_argcount]
+    only = max(code.co_posonlyargcount - 1, 0)  # of these, the first have no names for callers
     optional = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
     names = frozenset(optional)
     any_name = bool(code.co_flags & 0x08)
     owner = target.__objclass__ if isinstance(target, _C_METHODS) else None
 
     makes = makes_instances(target)
+
+    def named(given: int, kwargs: dict[str, Value]) -> bool:
+        """Whether names and places together give each operand once."""
+        missing = positional[given : least - 1]
+        return (
+            (any_name or kwargs.keys() <= names)
+            and kwargs.keys().isdisjoint(positional[only:given])
+            and len(missing) == len(kwargs.keys() & set(positional[max(given, only) : least - 1]))
+        )
 
     def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if owner is not None:
@@ -88,7 +99,7 @@ def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
             check_class(t, target, args[0])
         if (makes and not args) or not least <= 1 + len(args) + len(kwargs) or 1 + len(args) > most:
             bad_arguments(t, target, args, kwargs)
-        if kwargs and not any_name and not kwargs.keys() <= names:
+        if kwargs and not named(len(args), kwargs):
             bad_arguments(t, target, args, kwargs)
         result = function(t, *args, **kwargs)
         return NONE if result is None else result

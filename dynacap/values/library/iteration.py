@@ -74,7 +74,8 @@ def _next(t: Tracer, iterator: Value) -> Value:
 
 @handles(enumerate)
 def _enumerate(t: Tracer, iterable: Value, start: Value = Const(0)) -> Value:
-    return EnumerateIterator(iterate(t, iterable), Const(index_of(t, start)))
+    first = Const(index_of(t, start))
+    return EnumerateIterator(iterate(t, iterable), first)
 
 
 @handles(zip)
@@ -108,10 +109,10 @@ def _reversed(t: Tracer, obj: Value, /) -> Value:
 
 @handles(sum)
 def _sum(t: Tracer, iterable: Value, /, start: Value = Const(0)) -> Value:
+    iterator = iterate(t, iterable)
     if start.cls in (str, bytes):
         kind, empty = ("strings", "''") if start.cls is str else ("bytes", "b''")
         t.raise_error(TypeError, f"sum() can't sum {kind} [use {empty}.join(seq) instead]")
-    iterator = iterate(t, iterable)
     numbers: list[Any] = []  # summed for real: from 3.12 on, sum() of floats compensates
     rest: Value | None = None
     while (item := advance(t, iterator)) is not None:

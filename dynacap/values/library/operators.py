@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from dynacap.values.base import Const, Value
+from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.data_model import (
+    advance,
     binary_op,
     compare,
     contains,
     delete_item,
     get_item,
     is_same,
+    iterate,
     set_item,
     truth,
     unary_op,
 )
 from dynacap.values.data_model.calls import compute
-from dynacap.values.iterator_builtins import elements
+from dynacap.values.data_model.items import is_iterable
+from dynacap.values.data_model.refusals import refuse
 from dynacap.values.library.handlers import Operation, handles
 from dynacap.values.library.sequences import same_or_equal
 from dynacap.values.tracer import Tracer
@@ -43,13 +47,33 @@ for _name, _symbol in _BINARY.items():
     _register(getattr(operator, "i" + _name.strip("_")), binary_op, _symbol + "=")
 for _name, _symbol in _COMPARE.items():
     _register(getattr(operator, _name), compare, _symbol)
-_register(operator.concat, binary_op, "+")
-_register(operator.iconcat, binary_op, "+=")
+
+
+_JOIN = (str, bytes, bytearray, list, tuple, deque)
+
+
+def _register_concat(function: Any, symbol: str) -> None:
+    @handles(function)
+    def concat(t: Tracer, left: Value, right: Value, /) -> Value:
+        joins = issubclass(left.cls, _JOIN) or (_is_sequence(t, left) and _is_sequence(t, right))
+        if not joins:
+            refuse(t, function, left, right)
+        return binary_op(t, symbol, left, right)
+
+
+def _is_sequence(t: Tracer, obj: Value) -> bool:
+    return t.lookup(obj.cls, "__getitem__") is not MISSING and not issubclass(obj.cls, dict)
+
+
+_register_concat(operator.concat, "+")
+_register_concat(operator.iconcat, "+=")
 
 _OTHERS: dict[Any, Operation] = {
     operator.neg: lambda t, operand, /: unary_op(t, "-", operand),
     operator.pos: lambda t, operand, /: unary_op(t, "+", operand),
     operator.invert: lambda t, operand, /: unary_op(t, "~", operand),
+    operator.inv: lambda t, operand, /: unary_op(t, "~", operand),
+    operator.call: lambda t, obj, /, *args, **kwargs: t.call(obj, list(args), kwargs),
     operator.not_: lambda t, operand, /: Const(not truth(t, operand)),
     operator.truth: lambda t, operand, /: Const(truth(t, operand)),
     operator.is_: lambda t, left, right, /: Const(is_same(t, left, right)),
@@ -68,14 +92,23 @@ def _length_hint(t: Tracer, obj: Value, default: Value = Const(0), /) -> Value:
     return compute(t, operator.length_hint, [obj, default], {}, ("__len__", "__length_hint__"))
 
 
+def _matches(t: Tracer, function: Any, iterable: Value, item: Value) -> Iterator[bool]:
+    """Which elements are or equal an item, read no further than asked."""
+    if not is_iterable(t, iterable):
+        refuse(t, function, iterable, item)
+    iterator = iterate(t, iterable)
+    while (found := advance(t, iterator)) is not None:
+        yield same_or_equal(t, found, item)
+
+
 @handles(operator.countOf)
 def _count_of(t: Tracer, iterable: Value, item: Value, /) -> Value:
-    return Const(sum(same_or_equal(t, found, item) for found in elements(t, iterable)))
+    return Const(sum(_matches(t, operator.countOf, iterable, item)))
 
 
 @handles(operator.indexOf)
 def _index_of(t: Tracer, iterable: Value, item: Value, /) -> Value:
-    for index, found in enumerate(elements(t, iterable)):
-        if same_or_equal(t, found, item):
+    for index, same in enumerate(_matches(t, operator.indexOf, iterable, item)):
+        if same:
             return Const(index)
     return t.raise_error(ValueError, "sequence.index(x): x not in sequence")

@@ -73,6 +73,8 @@ def _repr(t: Tracer, obj: Value, /) -> Value:
 
 @handles(format)
 def _format(t: Tracer, obj: Value, spec: Value = Const(""), /) -> Value:
+    if not issubclass(spec.cls, str):
+        refuse(t, format, NONE, spec)
     return Const(to_format(t, obj, constant_of(t, spec, "a format")))
 
 
