@@ -14,7 +14,9 @@ from dynacap.values.wording import error_of
 
 _METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 _SAMPLES: dict[Any, Any] = {range: range(0), slice: slice(0)}
-_ABOUT_COUNTS = re.compile(r"\btakes\b|needs at least|not enough|expected .*\bargument|keyword|missing required")
+_ABOUT_COUNTS = re.compile(
+    r"\btakes\b|needs at least|not enough|expected .*\bargument|keyword|missing required"
+)
 
 
 def bad_arguments(t: Tracer, target: Any, args: list[Value], kwargs: dict[str, Value]) -> NoReturn:
