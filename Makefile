@@ -3,7 +3,8 @@
 PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
-C_CODE := $(wildcard dynacap/hook/*.c dynacap/hook/*.h guards/*.c guards/*.h)
+C_CODE := $(wildcard dynacap/hook/*.c dynacap/hook/*.h guards/*.c guards/*.h \
+            backends/native/run/*.c backends/native/run/*.h)
 
 # Torch's threads spin when the machine is busy; one thread each keeps runs short and repeatable.
 export OMP_NUM_THREADS ?= 1
@@ -78,5 +79,5 @@ bench: setup  ## the tables of README's figures; takes many minutes
 
 clean:  ## remove what the builds made; .venv stays
 	rm -rf build dist .nox .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find dynacap guards -name '*.so' -delete
+	find dynacap guards backends -name '*.so' -delete
 	rm -f $(VENV)/.installed

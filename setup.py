@@ -15,6 +15,7 @@ FOLDERS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptoo
 EXTENSION_FOLDERS = {
     "dynacap.hook._chook": "dynacap/hook",
     "dynacap.guards._fastcheck": "guards",
+    "dynacap.backends.native.run._crun": "backends/native/run",
 }
 MODES = ("auto", "require", "off")
 

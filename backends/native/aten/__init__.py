@@ -1,0 +1,1 @@
+"""The fxlite graph as a functional graph of ATen operators."""

@@ -1,0 +1,164 @@
+"""Records the ATen operators that a graph comes to, on fake tensors.
+
+This is the light way, for a graph that needs no gradient: one dispatch mode above the fake one,
+without proxies and without functionalization's wrappers, at a small part of AOTAutograd's cost.
+What the graph changes in place is taken apart by :class:`~.memory.Memory`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dynacap.backends.native.aten.in_place import functional_form
+from dynacap.backends.native.aten.inputs import fake_like
+from dynacap.backends.native.aten.memory import Memory
+from dynacap.fxlite import Interpreter, Node
+
+aten = torch.ops.aten
+_LIFTS = (aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default)
+
+Op = torch._ops.OpOverload
+Decompositions = Mapping[Op, Callable[..., Any]]
+
+
+class Recorder(TorchDispatchMode):
+    """While entered, each operator that runs becomes a node of ``graph``."""
+
+    def __init__(self, mode: FakeTensorMode, decompositions: Decompositions) -> None:
+        super().__init__()
+        self.mode = mode
+        self.graph = torch.fx.Graph()
+        self.constants: dict[str, torch.Tensor] = {}
+        self._constants: dict[int, torch.Tensor] = {}
+        self.stack_trace: str | None = None  # of the user's line that runs
+        self._decompositions = decompositions
+        self._memory = Memory(self._node)
+
+    def placeholder(self, name: str, value: Any) -> None:
+        """Note an input and the value that stands for it."""
+        node = self.graph.placeholder(name)
+        node.meta["val"] = value
+        if isinstance(value, torch.Tensor):
+            self._memory.add_input(value, node)
+
+    @property
+    def changes_inputs(self) -> bool:
+        """Whether an input holds something else at the end."""
+        return self._memory.changes_inputs
+
+    def output(self, values: Iterable[Any]) -> None:
+        """Write changed inputs back, and end the graph with what it returns."""
+        self._memory.write_back()
+        self.graph.output(tuple(map(self._returned, values)))
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # torch would wrap each call below in its own "disable", at some microseconds
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if any(type(value) is not FakeTensor for value in tensors_in((args, kwargs))):
+            args, kwargs = self._with_constants(args), self._with_constants(kwargs)
+            if func in _LIFTS:
+                func = aten.clone.default
+        decomposition = self._decompositions.get(func)
+        if decomposition is not None:
+            with self:
+                result = decomposition(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if func._schema.is_mutable:
+            return self._changed(func, args, kwargs)
+        return self._recorded(func, args, kwargs)
+
+    def _recorded(self, func: Op, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        if func._schema.returns and next(tensors_in(result), None) is None:
+            return result  # a size, a device: known from now on
+        node = self._node(func, self._arguments(args), self._arguments(kwargs), result)
+        if isinstance(result, torch.Tensor):
+            self._memory.add(result, node)
+        elif isinstance(result, tuple | list):
+            for index, item in enumerate(result):
+                if isinstance(item, torch.Tensor):
+                    self._memory.add(item, self._node(operator.getitem, (node, index), {}, item))
+        return result
+
+    def _changed(self, func: Op, args: Any, kwargs: Any) -> Any:
+        """An operator that changes its first argument: its functional form, and a change."""
+        target: torch.Tensor = args[0]
+        functional, args = functional_form(func, args)
+        result = functional(*args, **kwargs)
+        node = self._node(functional, self._arguments(args), self._arguments(kwargs), result)
+        self._memory.change(target, node)
+        return target
+
+    def _with_constants(self, value: Any) -> Any:
+        """The same with a fake tensor for each real one, which becomes a constant of the graph."""
+        if isinstance(value, torch.Tensor):
+            return value if type(value) is FakeTensor else self._constant(value)
+        return mapped(self._with_constants, value)
+
+    def _constant(self, value: torch.Tensor) -> torch.Tensor:
+        if id(value) not in self._constants:
+            name = f"constant_{len(self.constants)}"
+            self.constants[name] = value
+            fake = fake_like(self.mode, value, value)
+            node = self.graph.create_node("get_attr", name, name=name)
+            node.meta["val"] = fake
+            self._memory.add_input(fake, node)
+            self._constants[id(value)] = fake
+        return self._constants[id(value)]
+
+    def _node(self, func: Any, args: Any, kwargs: Any, value: Any) -> torch.fx.Node:
+        node = self.graph.call_function(func, args, kwargs)
+        node.meta["val"] = value
+        if self.stack_trace is not None:
+            node.meta["stack_trace"] = self.stack_trace
+        return node
+
+    def _arguments(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return self._memory.node(value)
+        return mapped(self._arguments, value)
+
+    def _returned(self, value: Any) -> Any:
+        return self._memory.returned(value) if isinstance(value, torch.Tensor) else value
+
+
+class Replay(Interpreter):
+    """Runs the captured graph under a recorder, and tells it whose line each node is."""
+
+    def __init__(self, module: Any, recorder: Recorder) -> None:
+        super().__init__(module)
+        self._recorder = recorder
+
+    def run_node(self, node: Node) -> Any:
+        self._recorder.stack_trace = node.meta.get("stack_trace")
+        return super().run_node(node)
+
+
+def mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    """A list, tuple or dict with the function applied to each item; anything else as it is."""
+    if isinstance(value, tuple | list):
+        return type(value)(map(function, value))
+    if isinstance(value, dict):
+        return {name: function(item) for name, item in value.items()}
+    return value
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors at any depth of lists, tuples and dicts."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, dict):
+        yield from tensors_in(tuple(value.values()))

@@ -1,0 +1,79 @@
+"""From the captured graph to a functional ATen graph; with its backward where one is needed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext, tracing
+
+from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
+from dynacap.backends.native.aten.in_place import NotFunctional
+from dynacap.backends.native.aten.inputs import share_memory, stand_ins
+from dynacap.backends.native.aten.recorder import Recorder, Replay
+from dynacap.fxlite import GraphModule
+
+Compiled = Callable[..., Any]
+CompileAten = Callable[[torch.fx.GraphModule, str], Compiled]
+
+
+def compile_traced(
+    graph_module: GraphModule, example_inputs: Sequence[Any], compile_aten: CompileAten
+) -> Compiled:
+    """The callable for a graph: ``compile_aten(graph, part)`` makes one of each ATen graph."""
+    if not needs_gradient(graph_module, example_inputs):
+        with contextlib.suppress(NotFunctional):
+            return compile_aten(record(graph_module, example_inputs), "inference")
+    return _through_autograd(graph_module, example_inputs, compile_aten)
+
+
+def needs_gradient(graph_module: GraphModule, example_inputs: Sequence[Any]) -> bool:
+    """Whether a call builds an autograd graph: an input wants it, and grad mode is on somewhere."""
+    if not any(isinstance(v, torch.Tensor) and v.requires_grad for v in example_inputs):
+        return False
+    sets_state = any(node.meta.get("sets_state") for node in graph_module.graph.nodes)
+    return torch.is_grad_enabled() or sets_state
+
+
+def record(graph_module: GraphModule, example_inputs: Sequence[Any]) -> torch.fx.GraphModule:
+    """The ATen graph of a graph that needs no gradient; NotFunctional for what is not taken."""
+    mode, fakes = stand_ins(graph_module, example_inputs, gradient=False)
+    recorder = Recorder(mode, DECOMPOSITIONS)
+    for node, fake in zip(graph_module.graph.placeholders, fakes, strict=True):
+        recorder.placeholder(node.name, fake)
+    with torch.no_grad(), torch.inference_mode(False), mode:
+        with recorder:
+            outputs = Replay(graph_module, recorder).run(*fakes)
+        recorder.output(outputs)
+    if recorder.changes_inputs and share_memory(example_inputs):
+        raise NotFunctional("an input is changed, and inputs share memory")
+    return torch.fx.GraphModule(recorder.constants, recorder.graph)
+
+
+def _through_autograd(
+    graph_module: GraphModule, example_inputs: Sequence[Any], compile_aten: CompileAten
+) -> Compiled:
+    mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
+
+    def part(name: str) -> Compiled:
+        def compiler(graph: torch.fx.GraphModule, inputs: Any) -> Compiled:
+            return make_boxed_func(compile_aten(graph, name))
+
+        return compiler
+
+    with tracing(TracingContext(mode)):
+        compiled: Compiled = aot_module_simplified(
+            graph_module.to_torch_fx(),
+            inputs,
+            fw_compiler=part("forward"),
+            bw_compiler=part("backward"),
+            inference_compiler=part("inference"),
+            partition_fn=min_cut_rematerialization_partition,
+            decompositions=dict(DECOMPOSITIONS),
+            keep_inference_input_mutations=True,
+        )
+    return compiled

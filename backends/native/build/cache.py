@@ -1,0 +1,139 @@
+"""Compiled libraries on disk, by a hash of all that they depend on.
+
+A library is written under a name of its own and then renamed, so that another process sees all of
+it or nothing.  Beside it lies its own hash: what does not match is built again.  Nothing is loaded
+that another user could have written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FORMAT = "1"
+DIGITS = 40
+WHILE_WRITING = ".part"
+
+
+@dataclass(frozen=True)
+class CacheInfo:
+    """What the folder holds, and what this process found in it."""
+
+    folder: Path
+    entries: int
+    size_bytes: int
+    limit_bytes: int
+    hits: int
+    misses: int
+
+
+class NotPrivate(RuntimeError):
+    """The folder, or one above it, can be written by others."""
+
+
+class Cache:
+    """One folder of libraries."""
+
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        self.folder = folder
+        self.limit_bytes = limit_bytes
+        self.hits = 0
+        self.misses = 0
+
+    def library(self, key: str, make: Callable[[Path], None]) -> Path:
+        """The library for a key; ``make(path)`` writes one where there is none, or a damaged one."""
+        self._make_folder()
+        path = self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:DIGITS]}.so"
+        if self._whole(path):
+            self.hits += 1
+            with contextlib.suppress(OSError):
+                os.utime(path)
+            return path
+        self.misses += 1
+        self._build(path, make)
+        self._shrink(path)
+        return path
+
+    def _build(self, path: Path, make: Callable[[Path], None]) -> None:
+        with tempfile.TemporaryDirectory(suffix=WHILE_WRITING, dir=self.folder) as room:
+            made = Path(room, path.name)
+            make(made)
+            content = made.read_bytes()
+            digest = _digest(content)
+            # In one file, so that neither is ever there without the other.
+            made.write_bytes(content + digest)
+            made.chmod(0o600)
+            os.replace(made, path)
+
+    def _whole(self, path: Path) -> bool:
+        """Whether a library is there, private, and as it was written."""
+        try:
+            status = os.lstat(path)
+            if not stat.S_ISREG(status.st_mode) or not _private(status):
+                path.unlink()
+                return False
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return False
+        digest = content[-DIGEST_BYTES:]
+        return _digest(content[:-DIGEST_BYTES]) == digest
+
+    def _make_folder(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = os.lstat(self.folder)
+        if not stat.S_ISDIR(status.st_mode) or not _private(status):
+            raise NotPrivate(
+                f"{self.folder} belongs to another user or can be written by others; make it"
+                " yours alone (chmod 700), or set DYNACAP_CACHE_DIR"
+            )
+
+    def _shrink(self, keep: Path) -> None:
+        """Drop the libraries that were not used for longest, beyond the limit."""
+        entries = sorted(self._entries(), key=lambda entry: entry[1].st_mtime)
+        total = sum(status.st_size for _, status in entries)
+        for path, status in entries:
+            if total <= self.limit_bytes:
+                break
+            if path != keep:
+                path.unlink(missing_ok=True)
+                total -= status.st_size
+
+    def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
+        for path in self.folder.glob("*.so"):
+            with contextlib.suppress(FileNotFoundError):
+                yield path, path.lstat()
+
+    def info(self) -> CacheInfo:
+        """What is in the folder now."""
+        sizes = [status.st_size for _, status in self._entries()]
+        return CacheInfo(
+            self.folder, len(sizes), sum(sizes), self.limit_bytes, self.hits, self.misses
+        )
+
+    def clear(self) -> None:
+        """Drop all libraries.  Those that are loaded go on working."""
+        for path, _ in list(self._entries()):
+            path.unlink(missing_ok=True)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(FORMAT.encode() + content).digest()
+
+
+DIGEST_BYTES = len(_digest(b""))
+
+
+def _private(status: os.stat_result) -> bool:
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def default_folder() -> Path:
+    """Under the user's own cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "dynacap" / "native"

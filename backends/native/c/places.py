@@ -1,0 +1,136 @@
+"""Where each buffer of a program lies: with the caller, in the arena, or in a tensor of torch's.
+
+A temporary of known size that a kernel fills, or an operator that takes its result, lies in the
+arena, at an offset that others use before and after its life.  What the graph returns, and what an
+operator allocates itself, are tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynacap.backends.native.c.calls import takes_result
+from dynacap.backends.native.loops.program import Buffer, Call, Program, View, buffers_in
+
+ALIGNMENT = 64
+
+
+class Places:
+    """What :mod:`.program` asks while it writes."""
+
+    def __init__(self, program: Program) -> None:
+        self._views = {s.result: s.base for s in program.steps if isinstance(s, View)}
+        self._given = {
+            buffer: position
+            for position, buffer in enumerate(_tensors(program.inputs))
+        }
+        self.constants = [buffer for buffer in program.buffers if buffer.kind == "constant"]
+        for constant in self.constants:
+            self._given[constant] = len(self._given)
+        self._last_use = self._last_uses(program)
+        returned = {self.root(buffer) for buffer in _tensors(program.outputs)}
+        self.before: set[Buffer] = set()  # results that are there before the step that fills them
+        births = self._births(program)
+        self.offsets: dict[Buffer, int] = {}
+        self.arena = self._arrange(
+            {root: born for root, born in births.items() if root not in returned}
+        )
+        self._dead: dict[int, list[Buffer]] = {}
+        for root, last in self._last_use.items():
+            if root not in returned and root not in self._given and root not in self.offsets:
+                self._dead.setdefault(last, []).append(root)
+
+    def root(self, buffer: Buffer) -> Buffer:
+        """The buffer whose memory a view, or a view of a view, sees; any other itself."""
+        while buffer in self._views:
+            buffer = self._views[buffer]
+        return buffer
+
+    def given(self, buffer: Buffer) -> int | None:
+        """Its position among the tensors that come from outside, constants last."""
+        return self._given.get(buffer)
+
+    def dead_after(self, step: int) -> list[Buffer]:
+        """Tensors that no later step needs."""
+        return self._dead.get(step, [])
+
+    @staticmethod
+    def is_size(value: Any) -> bool:
+        """Whether an output is an expression of sizes."""
+        return hasattr(value, "free_symbols")
+
+    def _last_uses(self, program: Program) -> dict[Buffer, int]:
+        last: dict[Buffer, int] = {}
+        for index, step in enumerate(program.steps):
+            for buffer in touched(step):
+                last[self.root(buffer)] = index
+        return last
+
+    def _births(self, program: Program) -> dict[Buffer, int]:
+        """Where each root that could lie in the arena is first filled."""
+        births: dict[Buffer, int] = {}
+        for index, step in enumerate(program.steps):
+            if isinstance(step, View):
+                continue
+            if isinstance(step, Call) and not takes_result(step):
+                continue
+            for buffer in step.results if isinstance(step, Call) else step.writes:
+                root = self.root(buffer)
+                if root not in self._given:
+                    self.before.add(root)
+                    births.setdefault(root, index)
+        return births
+
+    def _arrange(self, births: dict[Buffer, int]) -> int:
+        """Give each an offset, the largest first, where none that lives at the same time lies."""
+        placed: list[_Span] = []
+        for root in sorted(births, key=lambda buffer: -_bytes(buffer)):
+            if not isinstance(root.numel, int):
+                continue
+            span = _Span(births[root], self._last_use[root], 0, max(_bytes(root), 1))
+            rivals = sorted(
+                (each for each in placed if each.meets(span)), key=lambda each: each.offset
+            )
+            for rival in rivals:
+                if span.offset + span.size <= rival.offset:
+                    break
+                end = rival.offset + rival.size
+                span.offset = max(span.offset, -(-end // ALIGNMENT) * ALIGNMENT)
+            placed.append(span)
+            self.offsets[root] = span.offset
+        return max((span.offset + span.size for span in placed), default=0)
+
+
+@dataclass
+class _Span:
+    born: int
+    dies: int
+    offset: int
+    size: int
+
+    def meets(self, other: _Span) -> bool:
+        """Whether both live at one time."""
+        return self.born <= other.dies and other.born <= self.dies
+
+
+def touched(step: Any) -> list[Buffer]:
+    """All buffers that a step reads or fills."""
+    if isinstance(step, View):
+        return [step.base]
+    if isinstance(step, Call):
+        return [*step.buffers(), *buffers_in(step.results)]
+    return [*step.reads, *step.writes]
+
+
+def _bytes(buffer: Buffer) -> int:
+    if not isinstance(buffer.numel, int):
+        return 0
+    extent = 1 + sum(
+        (size - 1) * stride for size, stride in zip(buffer.shape, buffer.strides, strict=True)
+    )
+    return int(max(extent, buffer.numel) * buffer.dtype.itemsize) if buffer.numel else 0
+
+
+def _tensors(values: list[Any]) -> list[Buffer]:
+    return [value for value in values if isinstance(value, Buffer)]

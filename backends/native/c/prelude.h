@@ -1,0 +1,47 @@
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __SIZE_TYPE__ size_t;
+
+typedef struct tensor_ *Tensor; /* torch's AtenTensorHandle */
+typedef uint64_t Value;         /* torch's StableIValue: an argument for its dispatcher */
+typedef struct graph_ Graph;    /* the callable that runs this library */
+
+/* What the loader fills in before the first call. */
+struct import {
+    const char *name;
+    void *where;
+};
+
+/* Sizes divide as Python's integers do. */
+static inline int64_t
+dynacap_floor_div(int64_t a, int64_t b)
+{
+    int64_t quotient = a / b;
+    return quotient - (quotient * b != a && (a < 0) != (b < 0));
+}
+
+static inline int64_t
+dynacap_floor_mod(int64_t a, int64_t b)
+{
+    return a - dynacap_floor_div(a, b) * b;
+}
+
+static inline int64_t
+dynacap_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t
+dynacap_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline Value
+dynacap_double(double number)
+{
+    union { double number; Value value; } both = {number};
+    return both.value;
+}

@@ -1,0 +1,244 @@
+"""The whole graph as one C function: kernels and calls in order, on one arena and torch's tensors.
+
+Where a buffer lies is decided once, by :class:`Places`; then each step is written down.  Each
+tensor that a call of torch needs or gives has a slot in ``h``, so that one loop at the end frees
+what is left, whether the graph came to its end or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dynacap.backends.native.c.arguments import DTYPE_CODES
+from dynacap.backends.native.c.calls import Function, call_text, tensor_list
+from dynacap.backends.native.c.places import Places
+from dynacap.backends.native.c.sizes import size_text
+from dynacap.backends.native.loops.program import Buffer, Call, Program, View
+
+PRELUDE = Path(__file__).with_name("prelude.h").read_text()
+HOST_FUNCTIONS = {
+    "dynacap_failed": "void (*dynacap_failed)(Graph *, int, int, Tensor *)",
+    "dynacap_python": "int (*dynacap_python)(Graph *, int, int, Tensor *, int, Tensor **)",
+    "dynacap_dispatch": (
+        "int (*dynacap_dispatch)(const char *, const char *, int, Value *, int, Tensor **)"
+    ),
+    "dynacap_scratch": "char *(*dynacap_scratch)(int64_t)",
+    "dynacap_release": "void (*dynacap_release)(char *)",
+    "dynacap_some": "Value (*dynacap_some)(Value)",
+    "dynacap_list": "Value (*dynacap_list)(int, Value *)",
+    "dynacap_string": "Value (*dynacap_string)(const char *)",
+    "dynacap_own": "Value (*dynacap_own)(Tensor)",
+    "dynacap_blob": (
+        "int (*dynacap_blob)(void *, int, const int64_t *, const int64_t *, int, Tensor *)"
+    ),
+    "dynacap_empty": "int (*dynacap_empty)(int, const int64_t *, const int64_t *, int, Tensor *)",
+    "dynacap_share": (
+        "int (*dynacap_share)(Tensor, int, const int64_t *, const int64_t *, int64_t, Tensor *)"
+    ),
+    "dynacap_alias": (
+        "int (*dynacap_alias)(Tensor, int, const int64_t *, const int64_t *, int64_t, Tensor *)"
+    ),
+    "dynacap_data": "void *(*dynacap_data)(Tensor)",
+    "dynacap_same": "Tensor (*dynacap_same)(Tensor)",
+    "dynacap_drop": "void (*dynacap_drop)(Tensor *)",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """C text, and what Python has to know to run it."""
+
+    text: str
+    calls: tuple[Call, ...]
+    constants: tuple[Buffer, ...]
+
+
+def program_source(program: Program, kernels: str = "") -> Source:
+    """The C source of a program.  ``kernels``: the text of its kernels' functions."""
+    return _Writer(program).source(kernels)
+
+
+class _Writer:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.places = Places(program)
+        self.lines: list[str] = []
+        self.functions: dict[str, Function] = {}
+        self.calls: list[Call] = []
+        self.slots: dict[Buffer, int] = {}
+        self.pointers: dict[Buffer, str] = {}
+
+    def source(self, kernels: str) -> Source:
+        for index, step in enumerate(self.program.steps):
+            if isinstance(step, Call):
+                self._call(step)
+            elif not isinstance(step, View):
+                self._kernel(step)
+            self._drop(self.places.dead_after(index))
+        self._outputs()
+        function = "\n".join(self._function())
+        text = "\n".join([PRELUDE, *self._declarations(function), kernels, function, ""])
+        return Source(text, tuple(self.calls), tuple(self.places.constants))
+
+    # What surrounds the steps.
+
+    def _declarations(self, function: str) -> Iterator[str]:
+        names = [name for name in HOST_FUNCTIONS if f"{name}(" in function]
+        for name in names:
+            yield f"static {HOST_FUNCTIONS[name]};"
+        if self.functions:
+            yield "typedef Tensor AtenTensorHandle;"
+            yield "typedef void *AtenGeneratorHandle;"
+        for imported in self.functions.values():
+            yield imported.declaration()
+        yield "const struct import imports[] = {"
+        for name in (*names, *self.functions):
+            yield f'    {{"{name}", &{name}}},'
+        yield "    {0, 0},"
+        yield "};"
+
+    def _function(self) -> Iterator[str]:
+        yield "int run(Graph *graph, Tensor *in, const int64_t *size, Tensor *out, int64_t *number)"
+        yield "{"
+        yield f"    Tensor h[{len(self.slots) + 1}] = {{0}}, unused = 0;"
+        yield "    int failed = 1;"
+        for position, symbol in enumerate(self.program.sizes):
+            yield f"    const int64_t {size_text(symbol).strip('()')} = size[{position}];"
+        if self.places.arena:
+            yield f"    char *arena = dynacap_scratch({self.places.arena});"
+            yield "    if (arena == 0) { goto end; }"
+        yield from (f"    {line}" for line in self.lines)
+        yield "    failed = 0;"
+        yield "end:"
+        if self.places.arena:
+            yield "    if (arena != 0) { dynacap_release(arena); }"
+        yield "    dynacap_drop(&unused);"
+        yield f"    for (int i = 0; i < {len(self.slots)}; i++) {{ dynacap_drop(&h[i]); }}"
+        yield "    return failed;"
+        yield "}"
+
+    # Where things are.
+
+    def _slot(self, buffer: Buffer) -> str:
+        return f"h[{self.slots.setdefault(buffer, len(self.slots))}]"
+
+    def handle(self, buffer: Buffer) -> str:
+        """The tensor of a buffer as a C expression; it is made first if there is none yet."""
+        given = self.places.given(buffer)
+        if given is not None:
+            return f"in[{given}]"
+        if buffer not in self.slots:
+            if buffer is self.places.root(buffer) and buffer not in self.places.offsets:
+                raise KeyError(f"no step before this one fills {buffer}")
+            self._make_tensor(buffer)
+        return self._slot(buffer)
+
+    def _make_tensor(self, buffer: Buffer) -> None:
+        """A tensor over memory that is there, which the call that needs it outlives."""
+        at = self.pointer(buffer)
+        if buffer.offset != 0:
+            at = f"(char *){at} + {size_text(buffer.offset)} * {buffer.dtype.itemsize}"
+        self._check(f"dynacap_blob({at}, {layout(buffer)}, &{self._slot(buffer)})")
+
+    def pointer(self, buffer: Buffer) -> str:
+        """Where a buffer's memory begins, as a C expression."""
+        root = self.places.root(buffer)
+        if root not in self.pointers:
+            name = f"p{len(self.pointers)}"
+            offset = self.places.offsets.get(root)
+            place = f"arena + {offset}" if offset is not None else f"dynacap_data({self.handle(root)})"
+            self.lines.append(f"void *{name} = {place};")
+            self.pointers[root] = name
+        return self.pointers[root]
+
+    def _result(self, buffer: Buffer) -> str:
+        return self._slot(buffer)
+
+    def _allocate(self, buffer: Buffer) -> None:
+        """Make the tensor that a result is written into, where that is not in the arena."""
+        buffer = self.places.root(buffer)
+        if buffer in self.slots:
+            return
+        if buffer not in self.places.offsets and self.places.given(buffer) is None:
+            self._check(f"dynacap_empty({layout(buffer)}, &{self._slot(buffer)})")
+
+    # The steps.
+
+    def _check(self, expression: str) -> None:
+        self.lines.append(f"if ({expression}) {{ goto end; }}")
+
+    def _call(self, call: Call) -> None:
+        self._comment(call.origins)
+        index = len(self.calls)
+        self.calls.append(call)
+        for result in call.results:
+            if result is not None and result in self.places.before:
+                self._allocate(result)
+        text = call_text(call, index, self.handle, self._result)
+        if text.function is not None:
+            self.functions[text.function.name] = text.function
+        if text.expression.startswith("dynacap_python"):
+            self._check(text.expression)
+        else:
+            tensors = tensor_list(list(call.buffers()), self.handle)
+            self.lines.append(f"if ({text.expression}) {{")
+            self.lines.append(f"    dynacap_failed(graph, {index}, {tensors});")
+            self.lines += ["    goto end;", "}"]
+        self.lines += text.after
+
+    def _kernel(self, kernel: object) -> None:
+        self._comment(kernel.origins)
+        for buffer in kernel.writes:
+            self._allocate(buffer)
+        pointers = [self.pointer(buffer) for buffer in (*kernel.reads, *kernel.writes)]
+        sizes = [size_text(size) for size in kernel.sizes]
+        self.lines.append(f"{kernel.name}({', '.join([*pointers, *sizes])});")
+
+    def _comment(self, origins: tuple[torch.fx.Node, ...]) -> None:
+        for node in origins[:1]:
+            trace = node.meta.get("stack_trace")
+            if trace:
+                line = trace.strip().splitlines()[-1].strip().replace("*/", "* /")
+                self.lines.append(f"/* {line} */")
+
+    def _drop(self, buffers: list[Buffer]) -> None:
+        for buffer in buffers:
+            if buffer in self.slots:
+                self.lines.append(f"dynacap_drop(&{self._slot(buffer)});")
+
+    def _outputs(self) -> None:
+        for position, output in enumerate(self.program.outputs):
+            if isinstance(output, Buffer):
+                self._output(position, output)
+            elif self.places.is_size(output):
+                self.lines.append(f"number[{position}] = {size_text(output)};")
+
+    def _output(self, position: int, buffer: Buffer) -> None:
+        root = self.places.root(buffer)
+        given = self.places.given(root)
+        if buffer is root:
+            self.lines.append(f"out[{position}] = dynacap_same({self.handle(buffer)});")
+        else:
+            function = "dynacap_share" if given is None else "dynacap_alias"
+            self._check(
+                f"{function}({self.handle(root)}, {geometry(buffer)},"
+                f" {size_text(buffer.offset)}, &out[{position}])"
+            )
+
+
+def layout(buffer: Buffer) -> str:
+    """Four arguments: dimensions, sizes, strides, dtype."""
+    return f"{geometry(buffer)}, {DTYPE_CODES[buffer.dtype]}"
+
+
+def geometry(buffer: Buffer) -> str:
+    """Three arguments: dimensions, sizes, strides."""
+    sizes, strides = (
+        f"(int64_t[]){{{', '.join(map(size_text, numbers)) or '0'}}}"
+        for numbers in (buffer.shape, buffer.strides)
+    )
+    return f"{len(buffer.shape)}, {sizes}, {strides}"

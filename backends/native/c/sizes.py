@@ -1,0 +1,58 @@
+"""Sizes as C expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils._sympy.printers import ExprPrinter
+
+
+class _Printer(ExprPrinter):
+    """The operations that torch's symbolic sizes are made of, on ``int64_t``."""
+
+    def _print_Symbol(self, expr: Any) -> str:
+        return str(expr.name)
+
+    def _print_Integer(self, expr: Any) -> str:
+        return str(int(expr))
+
+    def _print_FloorDiv(self, expr: Any) -> str:
+        left, right = map(self._print, expr.args)
+        return f"dynacap_floor_div({left}, {right})"
+
+    def _print_PythonMod(self, expr: Any) -> str:
+        left, right = map(self._print, expr.args)
+        return f"dynacap_floor_mod({left}, {right})"
+
+    def _print_ModularIndexing(self, expr: Any) -> str:
+        value, divisor, modulus = map(self._print, expr.args)
+        return f"dynacap_floor_mod(dynacap_floor_div({value}, {divisor}), {modulus})"
+
+    def _print_Pow(self, expr: Any) -> str:
+        base, exponent = expr.args
+        if not (exponent.is_integer and exponent.is_number and exponent > 0):
+            raise NotImplementedError(f"size {expr}")
+        return "(" + " * ".join([self.parenthesize(base, 1000)] * int(exponent)) + ")"
+
+    def _print_Max(self, expr: Any) -> str:
+        return self._nested("dynacap_max", expr.args)
+
+    def _print_Min(self, expr: Any) -> str:
+        return self._nested("dynacap_min", expr.args)
+
+    def _nested(self, function: str, args: Any) -> str:
+        first, *rest = args
+        return f"{function}({self._print(first)}, {self._nested(function, rest)})" if rest else (
+            self._print(first)
+        )
+
+    def emptyPrinter(self, expr: Any) -> str:
+        raise NotImplementedError(f"size {expr} ({type(expr).__name__})")
+
+
+_printer = _Printer()
+
+
+def size_text(size: Any) -> str:
+    """An int or a sympy expression, as C."""
+    return str(size) if isinstance(size, int) else f"({_printer.doprint(size)})"

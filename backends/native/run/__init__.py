@@ -1,0 +1,1 @@
+"""Running a compiled library from Python."""
