@@ -34,7 +34,9 @@ def native(
     crun, compiler = extension(), find_compiler()
     if crun is None or compiler is None:
         what = "its C extension" if crun is None else "a C compiler"
-        log.warn_once("native", f"backend 'native' lacks {what}, graphs run eagerly: {HOW_TO_GET_ONE}")
+        log.warn_once(
+            "native", f"backend 'native' lacks {what}, graphs run eagerly: {HOW_TO_GET_ONE}"
+        )
         return graph_module.forward
 
     def compile_aten(graph: torch.fx.GraphModule, part: str) -> Callable[..., Any]:

@@ -107,9 +107,7 @@ class Memory:
             return tensor.node
         return self._seen(storage, storage.outside or storage.node, value)
 
-    def _seen(
-        self, storage: _Storage, base: torch.fx.Node, value: torch.Tensor
-    ) -> torch.fx.Node:
+    def _seen(self, storage: _Storage, base: torch.fx.Node, value: torch.Tensor) -> torch.fx.Node:
         if _layout(value) == _layout(storage.base):
             return base
         _check_dense(storage.base)

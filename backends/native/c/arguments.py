@@ -28,9 +28,7 @@ _SCALAR_TYPES = (
     " float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz uint16 uint32 uint64"
 ).split()
 DTYPE_CODES = {
-    getattr(torch, name): code
-    for code, name in enumerate(_SCALAR_TYPES)
-    if hasattr(torch, name)
+    getattr(torch, name): code for code, name in enumerate(_SCALAR_TYPES) if hasattr(torch, name)
 }
 _MEMORY_FORMATS = {
     torch.contiguous_format: 0,
@@ -55,7 +53,7 @@ def float_text(value: float) -> str:
     value = float(value)
     if math.isfinite(value):
         return value.hex()
-    return "__builtin_nan(\"\")" if math.isnan(value) else f"{'-' * (value < 0)}__builtin_inf()"
+    return '__builtin_nan("")' if math.isnan(value) else f"{'-' * (value < 0)}__builtin_inf()"
 
 
 def _float(value: Any) -> str:
@@ -163,7 +161,9 @@ def _list(kind: Any, value: Sequence[Any], handle: Handle) -> list[tuple[str, st
     if inner is not None:
         ctype = f"const {_element_type(inner)}*"
         texts = [
-            "0" if item is None else f"&({_element_type(inner)}){{{_single(inner, item, handle)[1]}}}"
+            "0"
+            if item is None
+            else f"&({_element_type(inner)}){{{_single(inner, item, handle)[1]}}}"
             for item in value
         ]
         return [(f"{ctype}*", f"({ctype}[]){{{', '.join(texts) or '0'}}}"), _length(value)]

@@ -21,10 +21,7 @@ class Places:
 
     def __init__(self, program: Program) -> None:
         self._views = {s.result: s.base for s in program.steps if isinstance(s, View)}
-        self._given = {
-            buffer: position
-            for position, buffer in enumerate(_tensors(program.inputs))
-        }
+        self._given = {buffer: position for position, buffer in enumerate(_tensors(program.inputs))}
         self.constants = [buffer for buffer in program.buffers if buffer.kind == "constant"]
         for constant in self.constants:
             self._given[constant] = len(self._given)

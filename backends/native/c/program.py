@@ -150,7 +150,9 @@ class _Writer:
         if root not in self.pointers:
             name = f"p{len(self.pointers)}"
             offset = self.places.offsets.get(root)
-            place = f"arena + {offset}" if offset is not None else f"dynacap_data({self.handle(root)})"
+            place = (
+                f"arena + {offset}" if offset is not None else f"dynacap_data({self.handle(root)})"
+            )
             self.lines.append(f"void *{name} = {place};")
             self.pointers[root] = name
         return self.pointers[root]

@@ -42,8 +42,10 @@ class _Printer(ExprPrinter):
 
     def _nested(self, function: str, args: Any) -> str:
         first, *rest = args
-        return f"{function}({self._print(first)}, {self._nested(function, rest)})" if rest else (
-            self._print(first)
+        return (
+            f"{function}({self._print(first)}, {self._nested(function, rest)})"
+            if rest
+            else (self._print(first))
         )
 
     def emptyPrinter(self, expr: Any) -> str:

@@ -17,7 +17,9 @@ def lower_calls(module: torch.fx.GraphModule) -> Program:
     for node in module.graph.nodes:
         value = node.meta.get("val")
         if node.op == "placeholder":
-            made = _buffer(node, value, "input") if isinstance(value, torch.Tensor) else _size(value)
+            made = (
+                _buffer(node, value, "input") if isinstance(value, torch.Tensor) else _size(value)
+            )
             program.inputs.append(made)
         elif node.op == "get_attr":
             made = _buffer(node, value, "constant")
