@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,8 @@ import torch
 
 from dynacap.backends.native.c.arguments import Handle, NotInC, shim_arguments, stable_value
 from dynacap.backends.native.c.shims import shim_name, shims
-from dynacap.backends.native.loops.program import Buffer, Call
-
-IMPORTED = "AtenTensorHandle"
+from dynacap.backends.native.c.sizes import size_text
+from dynacap.backends.native.loops.program import Buffer, Call, symbolic
 
 
 @dataclass(frozen=True)
@@ -149,11 +148,15 @@ def _from_python(
 ) -> CallText:
     places = ", ".join(f"&{result(each)}" if each else "0" for each in call.results)
     return CallText(
-        f"dynacap_python(graph, {index}, {tensor_list(list(call.buffers()), handle)},"
+        f"dynacap_python(graph, {index}, {step_arguments(call, handle)},"
         f" {len(call.results)}, (Tensor *[]){{{places or '0'}}})"
     )
 
 
-def tensor_list(buffers: Sequence[Buffer], handle: Handle) -> str:
-    """The tensors of these buffers as two arguments: how many, and an array."""
-    return f"{len(buffers)}, (Tensor[]){{{', '.join(map(handle, buffers)) or '0'}}}"
+def step_arguments(call: Call, handle: Handle) -> str:
+    """What Python needs to make a call: how many tensors, an array of them, and sizes so too."""
+    tensors, sizes = list(map(handle, call.buffers())), list(map(size_text, symbolic(call)))
+    return (
+        f"{len(tensors)}, (Tensor[]){{{', '.join(tensors) or '0'}}},"
+        f" {len(sizes)}, (int64_t[]){{{', '.join(sizes) or '0'}}}"
+    )

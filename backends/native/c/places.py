@@ -7,8 +7,11 @@ operator allocates itself, are tensors.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from dynacap.backends.native.c.calls import takes_result
 from dynacap.backends.native.loops.program import Buffer, Call, Program, View, buffers_in
@@ -25,8 +28,9 @@ class Places:
         self.constants = [buffer for buffer in program.buffers if buffer.kind == "constant"]
         for constant in self.constants:
             self._given[constant] = len(self._given)
+        self._seen_by = dict(_aliases(program))
         self._last_use = self._last_uses(program)
-        returned = {self.root(buffer) for buffer in _tensors(program.outputs)}
+        returned = {owner for buffer in _tensors(program.outputs) for owner in self._owners(buffer)}
         self.before: set[Buffer] = set()  # results that are there before the step that fills them
         births = self._births(program)
         self.offsets: dict[Buffer, int] = {}
@@ -52,16 +56,19 @@ class Places:
         """Tensors that no later step needs."""
         return self._dead.get(step, [])
 
-    @staticmethod
-    def is_size(value: Any) -> bool:
-        """Whether an output is an expression of sizes."""
-        return hasattr(value, "free_symbols")
+    def _owners(self, buffer: Buffer) -> Iterator[Buffer]:
+        """What has to live while a buffer is in use: its root, and what that lies in."""
+        root = self.root(buffer)
+        yield root
+        if root in self._seen_by:
+            yield from self._owners(self._seen_by[root])
 
     def _last_uses(self, program: Program) -> dict[Buffer, int]:
         last: dict[Buffer, int] = {}
         for index, step in enumerate(program.steps):
             for buffer in touched(step):
-                last[self.root(buffer)] = index
+                for owner in self._owners(buffer):
+                    last[owner] = index
         return last
 
     def _births(self, program: Program) -> dict[Buffer, int]:
@@ -97,6 +104,21 @@ class Places:
             placed.append(span)
             self.offsets[root] = span.offset
         return max((span.offset + span.size for span in placed), default=0)
+
+
+def _aliases(program: Program) -> Iterator[tuple[Buffer, Buffer]]:
+    """Results of operators that see the memory of an argument, with that argument."""
+    for step in program.steps:
+        if isinstance(step, Call) and _sees_argument(step.target):
+            base = next(step.buffers(), None)
+            yield from ((result, base) for result in step.results if result and base)
+
+
+def _sees_argument(target: torch._ops.OpOverload) -> bool:
+    # Functionalization's own views do not say in their schemas that they are.
+    if target in (torch.ops.aten._unsafe_view.default, torch.ops.aten._reshape_alias.default):
+        return True
+    return any(each.alias_info for each in target._schema.returns)
 
 
 @dataclass

@@ -14,15 +14,17 @@ from pathlib import Path
 import torch
 
 from dynacap.backends.native.c.arguments import DTYPE_CODES
-from dynacap.backends.native.c.calls import Function, call_text, tensor_list
+from dynacap.backends.native.c.calls import Function, call_text, step_arguments
 from dynacap.backends.native.c.places import Places
 from dynacap.backends.native.c.sizes import size_text
-from dynacap.backends.native.loops.program import Buffer, Call, Program, View
+from dynacap.backends.native.loops.program import Buffer, Call, Program, View, is_symbolic
 
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 HOST_FUNCTIONS = {
-    "dynacap_failed": "void (*dynacap_failed)(Graph *, int, int, Tensor *)",
-    "dynacap_python": "int (*dynacap_python)(Graph *, int, int, Tensor *, int, Tensor **)",
+    "dynacap_failed": "void (*dynacap_failed)(Graph *, int, int, Tensor *, int, int64_t *)",
+    "dynacap_python": (
+        "int (*dynacap_python)(Graph *, int, int, Tensor *, int, int64_t *, int, Tensor **)"
+    ),
     "dynacap_dispatch": (
         "int (*dynacap_dispatch)(const char *, const char *, int, Value *, int, Tensor **)"
     ),
@@ -106,7 +108,8 @@ class _Writer:
         yield "{"
         yield f"    Tensor h[{len(self.slots) + 1}] = {{0}}, unused = 0;"
         yield "    int failed = 1;"
-        for position, symbol in enumerate(self.program.sizes):
+        symbols = {symbol: position for position, symbol in enumerate(self.program.sizes)}
+        for symbol, position in symbols.items():
             yield f"    const int64_t {size_text(symbol).strip('()')} = size[{position}];"
         if self.places.arena:
             yield f"    char *arena = dynacap_scratch({self.places.arena});"
@@ -186,9 +189,9 @@ class _Writer:
         if text.expression.startswith("dynacap_python"):
             self._check(text.expression)
         else:
-            tensors = tensor_list(list(call.buffers()), self.handle)
+            given = step_arguments(call, self.handle)
             self.lines.append(f"if ({text.expression}) {{")
-            self.lines.append(f"    dynacap_failed(graph, {index}, {tensors});")
+            self.lines.append(f"    dynacap_failed(graph, {index}, {given});")
             self.lines += ["    goto end;", "}"]
         self.lines += text.after
 
@@ -216,7 +219,7 @@ class _Writer:
         for position, output in enumerate(self.program.outputs):
             if isinstance(output, Buffer):
                 self._output(position, output)
-            elif self.places.is_size(output):
+            elif is_symbolic(output):
                 self.lines.append(f"number[{position}] = {size_text(output)};")
 
     def _output(self, position: int, buffer: Buffer) -> None:

@@ -119,6 +119,26 @@ def buffers_in(value: Any) -> Iterator[Buffer]:
         yield from buffers_in(tuple(value.values()))
 
 
+def is_symbolic(value: Any) -> bool:
+    """Whether a value is an expression of sizes that are known when the graph runs."""
+    return hasattr(value, "free_symbols")
+
+
+def symbolic(call: Call) -> list[Size]:
+    """The expressions of sizes among a call's arguments, in order."""
+    found: list[Size] = []
+
+    def search(value: Any) -> None:
+        if is_symbolic(value):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                search(item)
+
+    search((call.args, tuple(call.kwargs.values())))
+    return found
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, Buffer):
         return value.name

@@ -187,18 +187,18 @@ step(Graph *self, int index)
     return made;
 }
 
-/* The tuple that a step gives for these tensors. */
+/* The tuple that a step gives for these tensors and sizes. */
 static PyObject *
-step_results(Graph *self, int index, int count, Tensor *tensors)
+step_results(Graph *self, int index, int count, Tensor *tensors, int nsizes, int64_t *sizes)
 {
-    PyObject *function = step(self, index), *args = PyTuple_New(count), *made = NULL;
-    for (int i = 0; args != NULL && i < count; i++) {
-        PyObject *tensor = torch.wrap(tensors[i]);
-        if (tensor == NULL) {
+    PyObject *function = step(self, index), *args = PyTuple_New(count + nsizes), *made = NULL;
+    for (int i = 0; args != NULL && i < count + nsizes; i++) {
+        PyObject *arg = i < count ? torch.wrap(tensors[i]) : PyLong_FromLongLong(sizes[i - count]);
+        if (arg == NULL) {
             Py_CLEAR(args);
             break;
         }
-        PyTuple_SET_ITEM(args, i, tensor);
+        PyTuple_SET_ITEM(args, i, arg);
     }
     if (function != NULL && args != NULL) {
         made = PyObject_CallObject(function, args);
@@ -231,10 +231,11 @@ take_results(PyObject *given, int count, Tensor **results)
 }
 
 int
-graph_python(Graph *self, int index, int count, Tensor *tensors, int nresults, Tensor **results)
+graph_python(Graph *self, int index, int count, Tensor *tensors, int nsizes, int64_t *sizes,
+             int nresults, Tensor **results)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *given = step_results(self, index, count, tensors);
+    PyObject *given = step_results(self, index, count, tensors, nsizes, sizes);
     int failed = given == NULL || take_results(given, nresults, results) < 0;
     Py_XDECREF(given);
     PyGILState_Release(gil);
@@ -242,11 +243,11 @@ graph_python(Graph *self, int index, int count, Tensor *tensors, int nresults, T
 }
 
 void
-graph_failed(Graph *self, int index, int count, Tensor *tensors)
+graph_failed(Graph *self, int index, int count, Tensor *tensors, int nsizes, int64_t *sizes)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *message = PyUnicode_FromString(torch.what());
-    PyObject *given = step_results(self, index, count, tensors);
+    PyObject *given = step_results(self, index, count, tensors, nsizes, sizes);
     if (given != NULL && message != NULL) {
         PyErr_SetObject(PyExc_RuntimeError, message);
     }

@@ -12,12 +12,13 @@ extern PyTypeObject Graph_Type;
 extern Py_ssize_t tensor_impl_offset;
 extern PyTypeObject *tensor_type;
 
-/* Have Python run step `index` on `count` tensors, and take `nresults` (NULL: nobody wants it);
+/* Have Python run step `index` on `count` tensors and `nsizes` sizes, and take `nresults` (NULL: nobody wants it);
  * not 0 with an exception set if it raises.  Called without the GIL. */
-int graph_python(Graph *graph, int index, int count, Tensor *tensors, int nresults,
-                 Tensor **results);
+int graph_python(Graph *graph, int index, int count, Tensor *tensors, int nsizes, int64_t *sizes,
+                 int nresults, Tensor **results);
 
 /* Step `index` failed in C: raise what it raises from Python.  Called without the GIL. */
-void graph_failed(Graph *graph, int index, int count, Tensor *tensors);
+void graph_failed(Graph *graph, int index, int count, Tensor *tensors, int nsizes,
+                  int64_t *sizes);
 
 #endif

@@ -3,39 +3,42 @@ failed there and is to raise what it raises from Python."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from dynacap.backends.native.loops.program import Buffer, Call
+from dynacap.backends.native.loops.program import Buffer, Call, is_symbolic, symbolic
 
 Step = Callable[..., tuple[Any, ...]]
 
 
-def make_step(call: Call, sizes: Mapping[Any, int] | None = None) -> Step:
-    """``step(*tensors)`` calls the operator with the tensors in the place of its buffers."""
-    target, names = call.target, itertools.count()
+def make_step(call: Call) -> Step:
+    """``step(*tensors, *sizes)`` calls the operator with these for its buffers and its symbols."""
+    buffers, symbols = list(call.buffers()), symbolic(call)
+    positions = iter(range(len(buffers)))
+    sizes = iter(range(len(buffers), len(buffers) + len(symbols)))
+    constants: dict[str, Any] = {"target": call.target}
 
     def text(value: Any) -> str:
         if isinstance(value, Buffer):
-            return f"t[{next(names)}]"
+            return f"given[{next(positions)}]"
+        if is_symbolic(value):
+            return f"given[{next(sizes)}]"
         if isinstance(value, list | tuple):
             items = "".join(f"{text(item)}, " for item in value)
             return f"[{items}]" if isinstance(value, list) else f"({items})"
-        name = f"c{len(constants)}"
+        name = f"constant_{len(constants)}"
         constants[name] = value
         return name
 
-    constants: dict[str, Any] = {}
     parts = [text(arg) for arg in call.args]
     parts += [f"{name}={text(arg)}" for name, arg in call.kwargs.items()]
-    function = eval(f"lambda *t: target({', '.join(parts)})", {"target": target, **constants})
-    return lambda *tensors: _as_tuple(function(*tensors))
+    function = eval(f"lambda *given: target({', '.join(parts)})", constants)
+    return lambda *given: _as_tuple(function(*given))
 
 
 def _as_tuple(result: Any) -> tuple[Any, ...]:
     if isinstance(result, torch.Tensor):
         return (result,)
-    return () if result is None else tuple(result)
+    return tuple(result) if isinstance(result, tuple | list) else ()
