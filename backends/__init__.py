@@ -6,7 +6,7 @@ if __name__ != "dynacap.backends":  # a second copy under the folder's own name 
 from dynacap.backends.compile_graph import compile_graph
 from dynacap.backends.eager import eager
 from dynacap.backends.interpreter import interpreter
-from dynacap.backends.native.backend import native
+from dynacap.backends.native import backend as _native
 from dynacap.backends.registry import (
     backend_name,
     list_backends,
@@ -23,6 +23,5 @@ __all__ = [
     "interpreter",
     "list_backends",
     "lookup_backend",
-    "native",
     "register_backend",
 ]

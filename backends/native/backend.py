@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -12,14 +12,18 @@ import torch
 from dynacap import log
 from dynacap.backends.native.aten.trace import compile_traced
 from dynacap.backends.native.build.build import build_later
-from dynacap.backends.native.build.compiler import HOW_TO_GET_ONE, find_compiler
-from dynacap.backends.native.c.program import Source, program_source
-from dynacap.backends.native.loops.program import Buffer, Program
+from dynacap.backends.native.build.compiler import HOW_TO_GET_ONE, Compiler, find_compiler
+from dynacap.backends.native.c.program import program_source
+from dynacap.backends.native.loops.program import Buffer, is_symbolic
 from dynacap.backends.native.lowering.calls import lower_calls
+from dynacap.backends.native.pending import Pending
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
 from dynacap.backends.registry import register_backend
+from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule
+
+MODES = (None, "default", "background")
 
 
 @register_backend(name="native")
@@ -30,41 +34,54 @@ def native(
     mode: str | None = None,
     options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """Compile the graph to C; without a compiler it runs as ``eager`` does."""
+    """Compile the graph to C; without a compiler it runs as ``eager`` does.
+
+    ``mode``: "default" waits for the C compiler at the first call, "background" never does.
+    """
+    if mode not in MODES:
+        raise UserError(f"backend 'native' has no mode {mode!r}; there are {MODES[1:]}")
+    if options:
+        raise UserError(f"backend 'native' has no options {sorted(options)}")
     crun, compiler = extension(), find_compiler()
-    if crun is None or compiler is None:
-        what = "its C extension" if crun is None else "a C compiler"
-        log.warn_once(
-            "native", f"backend 'native' lacks {what}, graphs run eagerly: {HOW_TO_GET_ONE}"
-        )
+    if crun is None:
+        _run_eagerly("this dynacap was built without its C code, or for another torch")
         return graph_module.forward
-
-    def compile_aten(graph: torch.fx.GraphModule, part: str) -> Callable[..., Any]:
-        program = lower_calls(graph)
-        source = program_source(program)
-        return _callable(crun, program, source, build_later(source.text, compiler), graph)
-
+    if compiler is None:
+        _run_eagerly(f"there is no C compiler: {HOW_TO_GET_ONE}")
+        return graph_module.forward
+    compile_aten = _Compile(crun, compiler, mode != "background")
     return compile_traced(graph_module, example_inputs, compile_aten)
 
 
-def _callable(
-    crun: Any, program: Program, source: Source, library: Future[Path], eager: Any
-) -> Callable[..., Any]:
-    inputs = bytes(ord("t" if isinstance(v, Buffer) else "s") for v in program.inputs)
-    outputs = tuple(map(_output_kind, program.outputs))
-    constants = tuple(buffer.value for buffer in source.constants)
+def _run_eagerly(why: str) -> None:
+    log.warn_once("native", f"graphs of backend 'native' run eagerly: {why}")
 
-    def first_call(*args: Any) -> Any:
-        graph.load(str(library.result()))
-        return graph(*args)
 
-    graph = crun.Graph(
-        first_call, lambda index: make_step(source.calls[index]), inputs, outputs, constants
-    )
-    return graph  # type: ignore[no-any-return]
+@dataclasses.dataclass(frozen=True)
+class _Compile:
+    """From an ATen graph to a callable, through all stages."""
+
+    crun: ModuleType
+    compiler: Compiler
+    waits: bool
+
+    def __call__(self, graph: torch.fx.GraphModule, part: str) -> Callable[..., Any]:
+        program = lower_calls(graph)
+        source = program_source(program)
+        library = build_later(source.text, self.compiler)
+        pending = Pending(library, graph, waits=self.waits)
+        callable_: Callable[..., Any] = self.crun.Graph(
+            pending.call,
+            lambda index: make_step(source.calls[index]),
+            bytes(ord("t" if isinstance(value, Buffer) else "s") for value in program.inputs),
+            tuple(map(_output_kind, program.outputs)),
+            tuple(buffer.value for buffer in source.constants),
+        )
+        return callable_
 
 
 def _output_kind(value: Any) -> Any:
+    """What the C code gives: a tensor (None), a size (a type), or a constant (in a tuple)."""
     if isinstance(value, Buffer):
         return None
-    return int if hasattr(value, "free_symbols") else (value,)
+    return int if is_symbolic(value) else (value,)

@@ -126,6 +126,9 @@ class Recorder(TorchDispatchMode):
     def _arguments(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self._memory.node(value)
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            expression = value.node.expr
+            return int(expression) if expression.is_Integer else expression
         return mapped(self._arguments, value)
 
     def _returned(self, value: Any) -> Any:

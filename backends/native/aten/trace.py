@@ -54,6 +54,14 @@ def record(graph_module: GraphModule, example_inputs: Sequence[Any]) -> torch.fx
     return torch.fx.GraphModule(recorder.constants, recorder.graph)
 
 
+class _Module(torch.nn.Module):
+    """What AOTAutograd takes: it calls the captured graph's own code, with nothing converted."""
+
+    def __init__(self, forward: Compiled) -> None:
+        super().__init__()
+        self.forward = forward
+
+
 def _through_autograd(
     graph_module: GraphModule, example_inputs: Sequence[Any], compile_aten: CompileAten
 ) -> Compiled:
@@ -67,7 +75,7 @@ def _through_autograd(
 
     with tracing(TracingContext(mode)):
         compiled: Compiled = aot_module_simplified(
-            graph_module.to_torch_fx(),
+            _Module(graph_module.forward),
             inputs,
             fw_compiler=part("forward"),
             bw_compiler=part("backward"),

@@ -14,6 +14,9 @@ from dynacap.backends.native.c.sizes import size_text
 from dynacap.backends.native.loops.program import Buffer, Call, symbolic
 
 
+Result = Callable[[Buffer | None], str]  # where a result goes; None: nobody uses it
+
+
 @dataclass(frozen=True)
 class Function:
     """A C function to be found in libtorch when the library is loaded."""
@@ -28,14 +31,10 @@ class Function:
 
 @dataclass(frozen=True)
 class CallText:
-    """An expression that is not 0 if the call failed, and the lines that follow a success.
-
-    ``into``: whether the result's tensor is there before the call.
-    """
+    """An expression that is not 0 if the call failed, and the lines that follow a success."""
 
     expression: str
     function: Function | None = None
-    before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
 
@@ -62,7 +61,7 @@ def _any_handle(buffer: Buffer) -> str:
     return "0"
 
 
-def call_text(call: Call, index: int, handle: Handle, result: Callable[[Buffer], str]) -> CallText:
+def call_text(call: Call, index: int, handle: Handle, result: Result) -> CallText:
     """C for a call: ``handle`` is the C expression of an argument, ``result`` where one goes."""
     for attempt in (_into, _by_shim, _by_dispatcher):
         try:
@@ -96,7 +95,7 @@ def bound(call: Call) -> list[tuple[Any, Any]]:
     return values
 
 
-def _into(call: Call, handle: Handle, result: Callable[[Buffer], str]) -> CallText:
+def _into(call: Call, handle: Handle, result: Result) -> CallText:
     found = _out_form(call)
     if found is None:
         raise NotInC("no form that takes its result")
@@ -107,7 +106,7 @@ def _into(call: Call, handle: Handle, result: Callable[[Buffer], str]) -> CallTe
     return CallText(f"{found[1]}({', '.join([handle(out), *texts])})", function)
 
 
-def _by_shim(call: Call, handle: Handle, result: Callable[[Buffer], str]) -> CallText:
+def _by_shim(call: Call, handle: Handle, result: Result) -> CallText:
     name = shim_name(call.target)
     declared = shims().get(name)
     returns = call.target._schema.returns
@@ -117,15 +116,14 @@ def _by_shim(call: Call, handle: Handle, result: Callable[[Buffer], str]) -> Cal
     kinds = (*(kind for kind, _ in pairs), *("AtenTensorHandle*",) * len(returns))
     if kinds != declared:
         raise NotInC("a shim of another signature")
-    places = [f"&{result(each)}" if each else "&unused" for each in call.results]
-    after = tuple("drop(&unused);" for each in call.results if each is None)
-    if len(after) > 1:
-        raise NotInC("several results that nobody uses")
-    texts = [*(text for _, text in pairs), *places]
-    return CallText(f"{name}({', '.join(texts)})", Function(name, declared), (), after)
+    places = [result(each) for each in call.results]
+    unused = [place for place, each in zip(places, call.results, strict=True) if each is None]
+    after = tuple(f"dynacap_drop(&{place});" for place in unused)
+    texts = [*(text for _, text in pairs), *(f"&{place}" for place in places)]
+    return CallText(f"{name}({', '.join(texts)})", Function(name, declared), after)
 
 
-def _by_dispatcher(call: Call, handle: Handle, result: Callable[[Buffer], str]) -> CallText:
+def _by_dispatcher(call: Call, handle: Handle, result: Result) -> CallText:
     schema = call.target._schema
     kinds = [str(each.type) for each in schema.returns]
     listed = kinds == ["List[Tensor]"]
@@ -143,9 +141,7 @@ def _by_dispatcher(call: Call, handle: Handle, result: Callable[[Buffer], str]) 
     return CallText(text)
 
 
-def _from_python(
-    call: Call, index: int, handle: Handle, result: Callable[[Buffer], str]
-) -> CallText:
+def _from_python(call: Call, index: int, handle: Handle, result: Result) -> CallText:
     places = ", ".join(f"&{result(each)}" if each else "0" for each in call.results)
     return CallText(
         f"dynacap_python(graph, {index}, {step_arguments(call, handle)},"

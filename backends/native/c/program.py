@@ -71,7 +71,7 @@ class _Writer:
         self.lines: list[str] = []
         self.functions: dict[str, Function] = {}
         self.calls: list[Call] = []
-        self.slots: dict[Buffer, int] = {}
+        self.slots: dict[object, int] = {}
         self.pointers: dict[Buffer, str] = {}
 
     def source(self, kernels: str) -> Source:
@@ -106,7 +106,7 @@ class _Writer:
     def _function(self) -> Iterator[str]:
         yield "int run(Graph *graph, Tensor *in, const int64_t *size, Tensor *out, int64_t *number)"
         yield "{"
-        yield f"    Tensor h[{len(self.slots) + 1}] = {{0}}, unused = 0;"
+        yield f"    Tensor h[{len(self.slots) + 1}] = {{0}};"
         yield "    int failed = 1;"
         symbols = {symbol: position for position, symbol in enumerate(self.program.sizes)}
         for symbol, position in symbols.items():
@@ -119,14 +119,13 @@ class _Writer:
         yield "end:"
         if self.places.arena:
             yield "    if (arena != 0) { dynacap_release(arena); }"
-        yield "    dynacap_drop(&unused);"
         yield f"    for (int i = 0; i < {len(self.slots)}; i++) {{ dynacap_drop(&h[i]); }}"
         yield "    return failed;"
         yield "}"
 
     # Where things are.
 
-    def _slot(self, buffer: Buffer) -> str:
+    def _slot(self, buffer: object) -> str:
         return f"h[{self.slots.setdefault(buffer, len(self.slots))}]"
 
     def handle(self, buffer: Buffer) -> str:
@@ -160,8 +159,8 @@ class _Writer:
             self.pointers[root] = name
         return self.pointers[root]
 
-    def _result(self, buffer: Buffer) -> str:
-        return self._slot(buffer)
+    def _result(self, buffer: Buffer | None) -> str:
+        return self._slot(object() if buffer is None else buffer)
 
     def _allocate(self, buffer: Buffer) -> None:
         """Make the tensor that a result is written into, where that is not in the arena."""

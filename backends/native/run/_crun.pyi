@@ -6,7 +6,7 @@ class Graph:
 
     def __init__(
         self,
-        fallback: Callable[..., Any],
+        pending: Callable[[Graph, tuple[Any, ...]], Any],
         make_step: Callable[[int], Callable[..., tuple[Any, ...]]],
         inputs: bytes,
         outputs: tuple[Any, ...],

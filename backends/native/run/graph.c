@@ -1,7 +1,7 @@
 /* _crun.Graph: a compiled graph.  A call reads the tensors' addresses out of the arguments, runs
  * the library's one function without the GIL, and wraps what it gives.
  *
- * Until the library is there, `fallback` is called with the same arguments.
+ * Until the library is there, pending(graph, arguments) decides what runs.
  */
 #include "graph.h"
 
@@ -27,7 +27,7 @@ struct graph_ {
     vectorcallfunc vectorcall;
     Run run; /* NULL until the library is loaded */
     void *library;
-    PyObject *fallback;   /* owned; called while `run` is NULL */
+    PyObject *pending;   /* owned; pending(self, args) is the call while `run` is NULL */
     PyObject *make_step;  /* owned; make_step(index) is the callable for one step */
     PyObject *steps;      /* owned dict: those made already */
     PyObject *inputs;     /* owned bytes: 't' a tensor, 's' a size, '-' not read */
@@ -144,12 +144,26 @@ run_library(Graph *self, PyObject *const *args, Py_ssize_t nargs, char *room)
 }
 
 static PyObject *
+call_pending(Graph *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *values = PyTuple_New(nargs), *made = NULL;
+    for (Py_ssize_t i = 0; values != NULL && i < nargs; i++) {
+        PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
+    }
+    if (values != NULL) {
+        made = PyObject_CallFunctionObjArgs(self->pending, (PyObject *)self, values, NULL);
+        Py_DECREF(values);
+    }
+    return made;
+}
+
+static PyObject *
 graph_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Graph *self = (Graph *)op;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     if (self->run == NULL) {
-        return PyObject_Vectorcall(self->fallback, args, nargsf, kwnames);
+        return call_pending(self, args, nargs);
     }
     Py_ssize_t words = 2 * (self->ntensors + self->nconstants) + self->nsizes
                        + 2 * PyTuple_GET_SIZE(self->outputs);
@@ -261,9 +275,9 @@ graph_failed(Graph *self, int index, int count, Tensor *tensors, int nsizes, int
 static PyObject *
 graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"fallback", "make_step", "inputs", "outputs", "constants", NULL};
-    PyObject *fallback, *make_step, *inputs, *outputs, *constants;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!O!O!", names, &fallback, &make_step,
+    static char *names[] = {"pending", "make_step", "inputs", "outputs", "constants", NULL};
+    PyObject *pending, *make_step, *inputs, *outputs, *constants;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO!O!O!", names, &pending, &make_step,
                                      &PyBytes_Type, &inputs, &PyTuple_Type, &outputs,
                                      &PyTuple_Type, &constants)) {
         return NULL;
@@ -273,7 +287,7 @@ graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     self->vectorcall = graph_call;
-    self->fallback = Py_NewRef(fallback);
+    self->pending = Py_NewRef(pending);
     self->make_step = Py_NewRef(make_step);
     self->inputs = Py_NewRef(inputs);
     self->outputs = Py_NewRef(outputs);
@@ -336,7 +350,7 @@ static int
 graph_traverse(PyObject *op, visitproc visit, void *arg)
 {
     Graph *self = (Graph *)op;
-    Py_VISIT(self->fallback);
+    Py_VISIT(self->pending);
     Py_VISIT(self->make_step);
     Py_VISIT(self->steps);
     Py_VISIT(self->outputs);
@@ -348,7 +362,7 @@ static int
 graph_clear(PyObject *op)
 {
     Graph *self = (Graph *)op;
-    Py_CLEAR(self->fallback);
+    Py_CLEAR(self->pending);
     Py_CLEAR(self->make_step);
     Py_CLEAR(self->steps);
     return 0;

@@ -1,0 +1,178 @@
+"""Graphs run as C: results, aliasing, mutation, randomness, exceptions and gradients are eager's."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import dynacap
+from dynacap.testing import check_same
+
+pytestmark = [pytest.mark.torch, pytest.mark.cc]
+
+
+def compiled(function: Any) -> Any:
+    return dynacap.compile(function, backend="native")
+
+
+def same(function: Any, *args: Any) -> None:
+    """The compiled function does what the plain one does, the second time too."""
+    for _ in range(2):
+        check_same(function, *args, compile=compiled)
+
+
+def few(*shape: int, **how: Any) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(3), **how)
+
+
+def views(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = x + y * 2
+    return z, z[0], z.t(), x[1:], x, x.view(-1), y.unsqueeze(0), z
+
+
+def changes_an_input(x: torch.Tensor, y: torch.Tensor) -> Any:
+    y.mul_(2)
+    x[1:3] = y[0]
+    return x, x[0], x.sum(), y.t()
+
+
+def changes_what_it_made(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = x.clone()
+    row = z[0]
+    z[1:3] = y[0]
+    row.add_(1)
+    z += torch.tensor([1.0, 2.0, 3.0, 4.0])
+    mask = torch.zeros(4, 4).masked_fill_(y > 0, 3.0)
+    return z, row, mask
+
+
+def draws_numbers(x: torch.Tensor, y: torch.Tensor) -> Any:
+    return F.dropout(x, 0.5) + torch.rand(4, 4), torch.bernoulli(y.sigmoid()), torch.randperm(7)
+
+
+def many_operators(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = F.layer_norm(x @ y, (4,))
+    a, b = z.chunk(2, -1)
+    top = torch.topk(z, 2)
+    long = torch.arange(12).reshape(3, 4) // 5 * 3
+    return (
+        torch.softmax(z, -1), torch.cat([a, b, a], 1), top.values, top.indices, long,
+        torch.where(x > 0, y, 1.5), z.std(0), torch.einsum("ij,kj->ik", x, y),
+        torch.stack([x, y]).permute(2, 0, 1), long.float().cumsum(0), x.to(torch.float64).exp(),
+        torch.linalg.inv(torch.eye(4) * 2 + 0.1), F.pad(x, (1, 2)), torch.sort(y, 1).indices,
+    )  # fmt: skip
+
+
+def complex_numbers(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = torch.complex(x, y)
+    return torch.view_as_real(z * z.conj()), z.abs(), torch.fft.rfft(x).real, z.conj()
+
+
+FUNCTIONS = [
+    views, changes_an_input, changes_what_it_made, draws_numbers, many_operators, complex_numbers,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_without_gradient(function: Any) -> None:
+    same(function, few(4, 4), few(4, 4))
+
+
+def test_nothing_but_an_input() -> None:
+    same(lambda x: (x + 1, x), few(3))
+
+
+@pytest.mark.parametrize("layout", ["slice", "transposed", "expanded", "gaps", "empty"])
+def test_inputs_of_any_layout(layout: str) -> None:
+    base = few(8, 8)
+    made = {
+        "slice": base[2:6, 3:7],
+        "transposed": base[:4, :4].t(),
+        "expanded": base[:1, :4].expand(4, 4),
+        "gaps": base[::2, ::2],
+        "empty": base[:0, :4],
+    }[layout]
+    same(lambda x: (x * 2 + 1, x.relu(), x.t(), x[:, 1:], x.sum(0)), made)
+
+
+def test_sizes_that_vary() -> None:
+    @compiled
+    def function(x: torch.Tensor) -> Any:
+        return x.reshape(-1, 2) * x.shape[0], torch.zeros(x.shape[0] + 1), x[1:]
+
+    for rows in (4, 6, 10, 2, 8):
+        x = few(rows, 4)
+        expected = x.reshape(-1, 2) * rows, torch.zeros(rows + 1), x[1:]
+        for found, wanted in zip(function(x), expected, strict=True):
+            torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+
+
+def test_what_an_operator_raises_is_what_eager_raises() -> None:
+    def function(x: torch.Tensor, index: torch.Tensor) -> Any:
+        return (x + 1)[index]
+
+    same(function, few(4, 4), torch.tensor([0, 9]))
+    same(lambda x: torch.linalg.inv(x * 0), few(4, 4))
+    same(lambda x: torch.linalg.cholesky(x - 100), few(4, 4))
+
+
+class Small(torch.nn.Module):
+    """Layers whose training changes buffers and draws numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.first = torch.nn.Linear(4, 8)
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.second = torch.nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(F.gelu(self.norm(self.first(x))))
+
+
+def trained(model: Any, steps: int) -> tuple[Any, ...]:
+    x = few(6, 4).requires_grad_()
+    for _ in range(steps):  # gradients add up
+        model(x).square().mean().backward()
+    with torch.no_grad():
+        left = model(x)
+    own = model.state_dict().values()
+    return (x.grad, left, *(p.grad for p in model.parameters()), *(value.clone() for value in own))
+
+
+def test_training() -> None:
+    for found, wanted in zip(trained(compiled(Small()), 3), trained(Small(), 3), strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_the_second_gradient_of_an_output_used_twice() -> None:
+    weight = few(4, 4).requires_grad_()
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return (x @ weight).tanh()
+
+    x = few(4, 4)
+    y = compiled(function)(x)
+    (y.sum() + (y * y).sum()).backward()
+    found, weight.grad = weight.grad, None
+    y = function(x)
+    (y.sum() + (y * y).sum()).backward()
+    torch.testing.assert_close(found, weight.grad)
+
+
+def test_results_are_inference_tensors_in_inference_mode() -> None:
+    function = compiled(lambda x: x * 2)
+    with torch.inference_mode():
+        assert function(few(3)).is_inference()
+    assert not function(few(3)).is_inference()
+
+
+def test_threads_may_run_one_graph_at_once() -> None:
+    function = compiled(lambda x: torch.softmax(x @ x + 1, -1) @ x)
+    inputs = [few(64, 64) * n for n in range(1, 9)]
+    expected = [function(x) for x in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for found, wanted in zip(pool.map(function, inputs * 5), expected * 5, strict=True):
+            assert torch.equal(found, wanted)
