@@ -15,7 +15,7 @@ from dynacap.backends.native.build.build import build_later
 from dynacap.backends.native.build.compiler import HOW_TO_GET_ONE, Compiler, find_compiler
 from dynacap.backends.native.c.program import program_source
 from dynacap.backends.native.loops.program import Buffer, is_symbolic
-from dynacap.backends.native.lowering.calls import lower_calls
+from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.pending import Pending
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
@@ -66,7 +66,7 @@ class _Compile:
     waits: bool
 
     def __call__(self, graph: torch.fx.GraphModule, part: str) -> Callable[..., Any]:
-        program = lower_calls(graph)
+        program = lower(graph.graph)
         source = program_source(program)
         library = build_later(source.text, self.compiler)
         pending = Pending(library, graph, waits=self.waits)

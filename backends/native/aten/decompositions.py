@@ -7,4 +7,9 @@ from typing import Any
 
 import torch
 
-DECOMPOSITIONS: dict[torch._ops.OpOverload, Callable[..., Any]] = {}
+aten = torch.ops.aten
+
+DECOMPOSITIONS: dict[torch._ops.OpOverload, Callable[..., Any]] = {
+    # Loops read memory, and do not see a bit that says to negate what is there.
+    aten._neg_view.default: lambda x: aten.neg.default(x),
+}

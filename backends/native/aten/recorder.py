@@ -31,7 +31,7 @@ class Recorder(TorchDispatchMode):
     """While entered, each operator that runs becomes a node of ``graph``."""
 
     def __init__(self, mode: FakeTensorMode, decompositions: Decompositions) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.mode = mode
         self.graph = torch.fx.Graph()
         self.constants: dict[str, torch.Tensor] = {}

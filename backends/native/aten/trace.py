@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext, tracing
 
@@ -75,7 +76,7 @@ def _through_autograd(
 
     with tracing(TracingContext(mode)):
         compiled: Compiled = aot_module_simplified(
-            _Module(graph_module.forward),
+            _Module(graph_module.forward),  # type: ignore[arg-type]
             inputs,
             fw_compiler=part("forward"),
             bw_compiler=part("backward"),

@@ -13,7 +13,6 @@ from dynacap.backends.native.c.shims import shim_name, shims
 from dynacap.backends.native.c.sizes import size_text
 from dynacap.backends.native.loops.program import Buffer, Call, symbolic
 
-
 Result = Callable[[Buffer | None], str]  # where a result goes; None: nobody uses it
 
 

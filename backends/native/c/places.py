@@ -79,7 +79,7 @@ class Places:
                 continue
             if isinstance(step, Call) and not takes_result(step):
                 continue
-            for buffer in step.results if isinstance(step, Call) else step.writes:
+            for buffer in filter(None, step.results if isinstance(step, Call) else step.writes):
                 root = self.root(buffer)
                 if root not in self._given:
                     self.before.add(root)

@@ -1,7 +1,4 @@
-typedef __INT64_TYPE__ int64_t;
-typedef __UINT64_TYPE__ uint64_t;
-typedef __INT32_TYPE__ int32_t;
-typedef __SIZE_TYPE__ size_t;
+#include <stdint.h>
 
 typedef struct tensor_ *Tensor; /* torch's AtenTensorHandle */
 typedef uint64_t Value;         /* torch's StableIValue: an argument for its dispatcher */

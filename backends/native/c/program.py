@@ -7,7 +7,8 @@ what is left, whether the graph came to its end or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +16,11 @@ import torch
 
 from dynacap.backends.native.c.arguments import DTYPE_CODES
 from dynacap.backends.native.c.calls import Function, call_text, step_arguments
+from dynacap.backends.native.c.kernels import kernels_source
 from dynacap.backends.native.c.places import Places
 from dynacap.backends.native.c.sizes import size_text
-from dynacap.backends.native.loops.program import Buffer, Call, Program, View, is_symbolic
+from dynacap.backends.native.loops.kernel import Kernel
+from dynacap.backends.native.loops.program import Buffer, Call, Program, is_symbolic
 
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 HOST_FUNCTIONS = {
@@ -50,6 +53,12 @@ HOST_FUNCTIONS = {
 }
 
 
+# Vector functions of libtorch that kernels call: to link against it would take the linker longer
+# than all else takes the compiler.
+_VECTOR_FUNCTION = re.compile(r"^(\w+) (Sleef_\w+)\(([^)]*)\);$", re.MULTILINE)
+_IMPORTED = r"static \1 (*\2)(\3);\n#define HAS_\2"
+
+
 @dataclass(frozen=True)
 class Source:
     """C text, and what Python has to know to run it."""
@@ -59,9 +68,10 @@ class Source:
     constants: tuple[Buffer, ...]
 
 
-def program_source(program: Program, kernels: str = "") -> Source:
-    """The C source of a program.  ``kernels``: the text of its kernels' functions."""
-    return _Writer(program).source(kernels)
+def program_source(program: Program) -> Source:
+    """The C source of a program, its kernels' functions among it."""
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    return _Writer(program).source(kernels_source(kernels) if kernels else "")
 
 
 class _Writer:
@@ -78,18 +88,20 @@ class _Writer:
         for index, step in enumerate(self.program.steps):
             if isinstance(step, Call):
                 self._call(step)
-            elif not isinstance(step, View):
+            elif isinstance(step, Kernel):
                 self._kernel(step)
             self._drop(self.places.dead_after(index))
         self._outputs()
         function = "\n".join(self._function())
-        text = "\n".join([PRELUDE, *self._declarations(function), kernels, function, ""])
+        names = [name for name in HOST_FUNCTIONS if f"{name}(" in function]
+        before = [*self._declarations(names), _VECTOR_FUNCTION.sub(_IMPORTED, kernels)]
+        after = [*self._imports(names, _VECTOR_FUNCTION.findall(kernels)), function]
+        text = "\n".join([PRELUDE, *before, *after, ""])
         return Source(text, tuple(self.calls), tuple(self.places.constants))
 
     # What surrounds the steps.
 
-    def _declarations(self, function: str) -> Iterator[str]:
-        names = [name for name in HOST_FUNCTIONS if f"{name}(" in function]
+    def _declarations(self, names: Sequence[str]) -> Iterator[str]:
         for name in names:
             yield f"static {HOST_FUNCTIONS[name]};"
         if self.functions:
@@ -97,9 +109,13 @@ class _Writer:
             yield "typedef void *AtenGeneratorHandle;"
         for imported in self.functions.values():
             yield imported.declaration()
+
+    def _imports(self, names: Sequence[str], vectors: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "const struct import imports[] = {"
         for name in (*names, *self.functions):
             yield f'    {{"{name}", &{name}}},'
+        for name in dict.fromkeys(name for _, name, _ in vectors):
+            yield f'#ifdef HAS_{name}\n    {{"{name}", &{name}}},\n#endif'
         yield "    {0, 0},"
         yield "};"
 
@@ -194,7 +210,7 @@ class _Writer:
             self.lines += ["    goto end;", "}"]
         self.lines += text.after
 
-    def _kernel(self, kernel: object) -> None:
+    def _kernel(self, kernel: Kernel) -> None:
         self._comment(kernel.origins)
         for buffer in kernel.writes:
             self._allocate(buffer)

@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 
 from dynacap.backends.native.loops.equation import Equation
 from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
-from dynacap.backends.native.loops.program import Buffer, Call, Kind, View
+from dynacap.backends.native.loops.program import Buffer, Call, Kind, View, is_symbolic
 from dynacap.backends.native.lowering.field import Field, Place, memory
 
 Step = Equation | Call | View
@@ -93,8 +93,15 @@ class Lowering:
         rule = RULES.get(target)
         if rule is None or not _plain(self.result) or _empty(node):
             return self._call(target)
-        fields = rule(self, *self.fields(node.args), **self.fields(node.kwargs))
+        before = len(self.steps)
+        try:
+            fields = rule(self, *self.fields(node.args), **self.fields(node.kwargs))
+        except TypeError:
+            if not any(map(is_symbolic, self.inputs)):
+                raise
+            fields = NotImplemented  # it needs the number of a size that is not known yet
         if fields is NotImplemented:
+            del self.steps[before:]
             return self._call(target)
         if isinstance(fields, Field):
             return self.store(fields, self.result, node.name)

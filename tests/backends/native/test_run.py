@@ -1,4 +1,4 @@
-"""Graphs run as C: results, aliasing, mutation, randomness, exceptions and gradients are eager's."""
+"""Graphs run as C: results, aliasing, mutation, random numbers, gradients, errors are eager's."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -128,7 +128,7 @@ class Small(torch.nn.Module):
         self.norm = torch.nn.BatchNorm1d(8)
         self.second = torch.nn.Linear(8, 4)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor) -> Any:
         return self.second(F.gelu(self.norm(self.first(x))))
 
 
