@@ -7,6 +7,7 @@ from dynacap.backends.compile_graph import compile_graph
 from dynacap.backends.eager import eager
 from dynacap.backends.interpreter import interpreter
 from dynacap.backends.native import backend as _native  # noqa: F401 (registers it)
+from dynacap.backends.native.build import cache_info, clear_cache
 from dynacap.backends.registry import (
     backend_name,
     list_backends,
@@ -18,6 +19,8 @@ from dynacap.backends.torch_bridge import TorchBackend
 __all__ = [
     "TorchBackend",
     "backend_name",
+    "cache_info",
+    "clear_cache",
     "compile_graph",
     "eager",
     "interpreter",

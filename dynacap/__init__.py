@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # what __getattr__ below loads, for type checkers and editors
         skip_frame,
         why,
     )
-    from dynacap.backends import list_backends, register_backend
+    from dynacap.backends import cache_info, clear_cache, list_backends, register_backend
     from dynacap.errors import (
         BackendCompilerFailed,
         DynacapError,
@@ -59,6 +59,8 @@ __all__ = [
     "UserError",
     "allow_in_graph",
     "assume_constant_result",
+    "cache_info",
+    "clear_cache",
     "compile",
     "config",
     "counters",
@@ -83,7 +85,9 @@ __all__ = [
     "why",
 ]
 
-_HOMES = {"list_backends": "dynacap.backends", "register_backend": "dynacap.backends"}
+_HOMES = dict.fromkeys(
+    ("cache_info", "clear_cache", "list_backends", "register_backend"), "dynacap.backends"
+)
 
 
 def _home(name: str) -> str:

@@ -110,6 +110,7 @@ CHANNELS = Kind(
 
 VERIFY = Kind("a number of calls, 'heal', or 'heal:' and a number", _accept_verify, str.strip)
 FOLDER = Kind("the path of a folder, or '' for the system's own", _accept_text, str)
+TEXT = Kind("a string", _accept_text, str)
 
 
 def _option(default: object, kind: Kind, doc: str) -> Any:
@@ -172,6 +173,17 @@ class Config:
         "auto",
         _choice("auto", "pep523", "settrace"),
         "How frames below compiled code are reached; auto takes pep523 where it is built.",
+    )
+    compiler: str = _option(
+        "",
+        TEXT,
+        "The C compiler of backend 'native', with arguments; '': the first that works.",
+    )
+    cache_dir: str = _option(
+        "", FOLDER, "Where backend 'native' keeps libraries; '': ~/.cache/dynacap/native."
+    )
+    cache_limit: int = _option(
+        1 << 30, LIMIT, "Bytes of libraries that are kept; those not used for longest go first."
     )
     checker: str = _option(
         "auto",

@@ -11,8 +11,7 @@ import torch
 
 from dynacap import log
 from dynacap.backends.native.aten.trace import compile_traced
-from dynacap.backends.native.build.build import build_later
-from dynacap.backends.native.build.compiler import HOW_TO_GET_ONE, Compiler, find_compiler
+from dynacap.backends.native.build import HOW_TO_GET_ONE, Compiler, build_later, find_compiler
 from dynacap.backends.native.c.program import program_source
 from dynacap.backends.native.loops.program import Buffer, is_symbolic
 from dynacap.backends.native.lowering import lower

@@ -8,21 +8,36 @@ import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from dynacap.backends.native.build.cache import Cache, default_folder
+from dynacap.backends.native.build.cache import Cache, CacheInfo
 from dynacap.backends.native.build.compiler import Compiler
+from dynacap.config import config
 
-LIMIT_BYTES = 1 << 30
+def disk_cache() -> Cache:
+    """The cache that the options name."""
+    folder = Path(config.cache_dir) if config.cache_dir else Path.home() / ".cache/dynacap/native"
+    cache = _cache(folder)
+    cache.limit_bytes = config.cache_limit
+    return cache
 
 
 @functools.cache
-def disk_cache() -> Cache:
-    """The process's cache."""
-    return Cache(default_folder(), LIMIT_BYTES)
+def _cache(folder: Path) -> Cache:
+    return Cache(folder)
 
 
 @functools.cache
 def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dynacap-cc")
+
+
+def cache_info() -> CacheInfo:
+    """The folder of compiled libraries: what it holds, and what this process found in it."""
+    return disk_cache().info()
+
+
+def clear_cache() -> None:
+    """Drop all compiled libraries on disk.  Those that are loaded go on working."""
+    disk_cache().clear()
 
 
 def build(source: str, compiler: Compiler) -> Path:

@@ -40,7 +40,7 @@ class NotPrivate(RuntimeError):
 class Cache:
     """One folder of libraries."""
 
-    def __init__(self, folder: Path, limit_bytes: int) -> None:
+    def __init__(self, folder: Path, limit_bytes: int = 1 << 30) -> None:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self.hits = 0
@@ -133,7 +133,3 @@ def _private(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def default_folder() -> Path:
-    """Under the user's own cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dynacap" / "native"

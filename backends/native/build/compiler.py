@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import os
 import platform
 import shutil
 import subprocess
@@ -12,11 +11,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynacap.config import config
+
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC", "-w")
 FLOATS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")
 HOW_TO_GET_ONE = (
-    "install gcc or clang (apt install gcc), set CC to one, or pip install 'dynacap[cc]',"
-    " which brings the zig compiler"
+    "install gcc or clang (apt install gcc), name one in DYNACAP_COMPILER, or"
+    " pip install 'dynacap[cc]', which brings the zig compiler"
 )
 
 
@@ -40,10 +41,14 @@ class CompileError(RuntimeError):
     """The C compiler refused what was generated."""
 
 
-@functools.cache
 def find_compiler() -> Compiler | None:
-    """The first that is there and works: CC, cc, gcc, clang, the ziglang package."""
-    for command in _candidates():
+    """``config.compiler``, or the first that works: cc, gcc, clang, the ziglang package."""
+    return _found(config.compiler)
+
+
+@functools.cache
+def _found(named: str) -> Compiler | None:
+    for command in [tuple(named.split())] if named else _candidates():
         version = _version(command)
         if version is not None:
             flags = (*FLAGS, *FLOATS, *_openmp(command))
@@ -52,9 +57,7 @@ def find_compiler() -> Compiler | None:
 
 
 def _candidates() -> list[tuple[str, ...]]:
-    named = os.environ.get("CC")
-    found = [tuple(named.split())] if named else []
-    found += [(path,) for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
+    found: list[tuple[str, ...]] = [(path,) for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
     if importlib.util.find_spec("ziglang") is not None:
         found.append((sys.executable, "-m", "ziglang", "cc"))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -42,7 +42,8 @@ def lowers(*targets: torch._ops.OpOverload) -> Callable[[Rule], Rule]:
 class Lowering:
     """One graph on its way to equations; rules ask it for reductions and for the node's result."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Mapping[torch._ops.OpOverload, Rule]) -> None:
+        self.rules = rules
         self.buffers: list[Buffer] = []
         self.steps: list[Step] = []
         self.inputs: list[Any] = []
@@ -90,7 +91,7 @@ class Lowering:
         assert isinstance(target, torch._ops.OpOverload), f"{target} is no ATen operator"
         if _is_view(node, self.result):
             return self._view(node)
-        rule = RULES.get(target)
+        rule = self.rules.get(target)
         if rule is None or not _plain(self.result) or _empty(node):
             return self._call(target)
         before = len(self.steps)
