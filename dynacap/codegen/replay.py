@@ -7,9 +7,11 @@ from typing import Any
 
 from dynacap.codegen import runtime
 from dynacap.codegen.emit import Emitter, dict_method, repeat_steps
+from dynacap.codegen.generators import replay_generator
 from dynacap.values.base import DELETED, Value, is_outside
 from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
+from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator_outside import OutsideIterator, SimpleIterator
 from dynacap.values.object import CellValue, ClassChange, ExceptionValue, ObjectValue
 
@@ -126,4 +128,5 @@ _RULES: dict[type, Any] = {
     ExceptionValue: _exception,
     CellValue: _cell,
     OutsideIterator: _iterator,
+    GeneratorValue: replay_generator,
 }

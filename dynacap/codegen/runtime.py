@@ -94,9 +94,17 @@ def advanced(iterator: Iterator[Any], count: int) -> Iterator[Any]:
     return iterator
 
 
+def new_generator(function: types.FunctionType) -> Any:
+    """A generator of a function that has not started, whatever its arguments."""
+    code = function.__code__
+    count = code.co_argcount
+    named = code.co_varnames[count : count + code.co_kwonlyargcount]
+    return function(*[None] * count, **dict.fromkeys(named))
+
+
 def finished_generator(function: types.FunctionType) -> Any:
     """A generator that has returned."""
-    made = function(*[None] * function.__code__.co_argcount)
+    made = new_generator(function)
     made.close()
     return made
 

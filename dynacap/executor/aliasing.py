@@ -16,9 +16,12 @@ from dynacap.guards.source import FunctionGlobals, Source
 from dynacap.guards.tensor import overlap_pattern
 from dynacap.values.base import Value
 from dynacap.values.container import DictValue, Stored
+from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator_outside import OutsideIterator
 from dynacap.values.object import CellValue
 from dynacap.values.tensor.value import TensorValue
+
+_MUTABLE = (Stored, CellValue, OutsideIterator, GeneratorValue)
 
 
 def guard_aliasing(m: Machine, functional_backend: bool) -> None:
@@ -30,7 +33,7 @@ def guard_aliasing(m: Machine, functional_backend: bool) -> None:
     changed = {_kind(value) for value in m.touched if value.source is not None}
     groups: dict[Any, list[Source]] = defaultdict(list)
     for value in m.mirrors.values():
-        if value.source is not None and isinstance(value, (Stored, CellValue, OutsideIterator)):
+        if value.source is not None and isinstance(value, _MUTABLE):
             kind = _kind(value)
             if kind in changed:
                 groups[kind].append(value.source)

@@ -57,7 +57,7 @@ class Finalizers:
     def suspended(self, gen: GeneratorValue) -> None:
         """A generator was put aside; its death counts if a handler is around it."""
         frame: Frame = gen.frame
-        if any(handlers_around(frame)):
+        if gen.real is None and any(handlers_around(frame)):
             self.open.setdefault(gen, ())
 
     def came_in(self, real: Any) -> None:
@@ -110,8 +110,15 @@ def keep_outside(m: Machine, frame: Frame) -> None:
         return
     for value in going:
         real = getattr(value, "real", None)
-        if real is not None and id(real) in m.finalizers.outside:
+        if real is not None and id(real) in m.finalizers.outside and not _dies_quietly(value):
             m.graph_break("finalizer", f"a {type(real).__name__} may die here")
+
+
+def _dies_quietly(value: object) -> bool:
+    """Whether it is a generator that is over, or waits where no handler would run."""
+    if not isinstance(value, GeneratorValue):
+        return False
+    return value.state == "done" or not any(handlers_around(value.frame))
 
 
 def close_dropped(m: Machine, frame: Frame, result: Value | None) -> None:

@@ -48,6 +48,8 @@ def resume_generator(
         if thrown is not None:
             _throw_outright(m, thrown)
         raise UserRaise(ExceptionValue(StopIteration, []))
+    if gen.real is not None:
+        m.touch(gen)
     frame: Frame = gen.frame
     if gen.state == "new":
         _start(m, gen, sent, thrown)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dynacap.codegen import runtime
 from dynacap.codegen.emit import Emitter, rebuilds
+from dynacap.codegen.generators import can_put, rebuild_suspended
 from dynacap.executor.chain import frame_state
 from dynacap.executor.frame import Frame
 from dynacap.resume import generator_code, make_generator
@@ -23,6 +24,8 @@ def rebuild_generator(e: Emitter, value: GeneratorValue) -> str:
         bound = [held for held in frame.locals if isinstance(held, Value)]
         call = e.helper(runtime.call_flat)
         return e.let("generator", f"{call}(({function}, {e.exprs(bound)}))")
+    if can_put(value):
+        return rebuild_suspended(e, value, function)
     point, values = frame_state(frame, frame.index, waiting=False)
     code = e.constant(generator_code(frame.function.code, point), "generator_code")
     maker = e.helper(make_generator)

@@ -5,6 +5,7 @@ frame as it starts; ``settrace`` (plain Python) dispatches a function from its s
 """
 
 from types import CodeType, FunctionType
+from typing import Any
 
 from dynacap import log
 from dynacap.config import config
@@ -23,6 +24,7 @@ from dynacap.hook.settrace import SettraceHook
 from dynacap.hook.signature import bind_arguments
 
 try:
+    from dynacap.hook import _chook
     from dynacap.hook._chook import CompiledFunction as CCompiledFunction
     from dynacap.hook.pep523 import Pep523Hook
 except ImportError as error:
@@ -42,6 +44,7 @@ __all__ = [
     "bind_arguments",
     "choose_hook",
     "field_of_function",
+    "generator_access",
     "make_compiled_function",
     "original_code",
     "set_suspend_type",
@@ -88,6 +91,13 @@ def field_of_function(cls: type) -> str | None:
     if cls is PythonCompiledFunction:
         return "_function"
     return "function" if _import_error is None and cls is CCompiledFunction else None
+
+
+def generator_access() -> tuple[Any, Any] | None:
+    """What reads and writes the frames of generators that do not run; None without C."""
+    if _import_error is not None:
+        return None
+    return _chook.read_generator, _chook.write_generator
 
 
 def original_code(function: FunctionType) -> CodeType:

@@ -69,3 +69,17 @@ def configure(never: object, reporter: object, /) -> None: ...
 
 # compiled_function.c
 def set_suspend_type(suspend_type: type | None, /) -> None: ...
+
+# The frame of a generator that is not running, and handles no exception.
+def read_generator(
+    generator: object, missing: object, /
+) -> tuple[CodeType, FunctionType, int, int, tuple[Any, ...]] | None: ...
+def write_generator(
+    generator: Any,
+    lasti: int,
+    delegates: bool,
+    changes: dict[int, Any],
+    stack: tuple[Any, ...],
+    missing: object,
+    /,
+) -> Any: ...

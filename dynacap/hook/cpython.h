@@ -26,6 +26,7 @@
 #undef _PyGC_FINALIZED /* 3.12 defines it again, differently, in a private header */
 #endif
 #if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_frame.h>
 #include <internal/pycore_interpframe.h>
 #include <internal/pycore_interpframe_structs.h>
 #include <internal/pycore_stackref.h>
@@ -161,6 +162,103 @@ frame_push(Frame *frame, PyObject *value)
     *frame->stackpointer++ = PyStackRef_FromPyObjectSteal(value);
 #else
     frame->localsplus[frame->stacktop++] = value;
+#endif
+}
+
+/* --- a generator that is not running --------------------------------------------------------- */
+
+/* Its frame; borrowed. */
+static inline Frame *
+generator_frame(PyObject *generator)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return &((PyGenObject *)generator)->gi_iframe;
+#else
+    return (Frame *)((PyGenObject *)generator)->gi_iframe;
+#endif
+}
+
+/* 1 where it is suspended at a yield, 0 where it has not started, -1 otherwise. */
+static inline int
+generator_standing(PyObject *generator)
+{
+    int state = ((PyGenObject *)generator)->gi_frame_state;
+#if PY_VERSION_HEX >= 0x030D0000
+    int suspended = FRAME_STATE_SUSPENDED(state);
+#else
+    int suspended = state == FRAME_SUSPENDED;
+#endif
+    return suspended ? 1 : state == FRAME_CREATED ? 0 : -1;
+}
+
+/* The place of the yield at which it is suspended, in code units. */
+static inline Py_ssize_t
+generator_at(const Frame *frame, PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return frame->instr_ptr - _PyCode_CODE(code) - 1;
+#else
+    return frame->prev_instr - _PyCode_CODE(code);
+#endif
+}
+
+/* Have it be suspended at another place; `delegates`: in a `yield from`. */
+static inline void
+generator_put(PyObject *generator, PyCodeObject *code, Py_ssize_t at, int delegates)
+{
+    Frame *frame = generator_frame(generator);
+#if PY_VERSION_HEX >= 0x030D0000
+    frame->instr_ptr = _PyCode_CODE(code) + at + 1;
+    int state = delegates ? FRAME_SUSPENDED_YIELD_FROM : FRAME_SUSPENDED;
+#else
+    (void)delegates;
+    frame->prev_instr = _PyCode_CODE(code) + at;
+    int state = FRAME_SUSPENDED;
+#endif
+    ((PyGenObject *)generator)->gi_frame_state = (int8_t)state;
+}
+
+/* How many items lie on the stack of a frame that is put aside. */
+static inline Py_ssize_t
+frame_depth(const Frame *frame, PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return frame->stackpointer - frame->localsplus - code->co_nlocalsplus;
+#else
+    return frame->stacktop - code->co_nlocalsplus;
+#endif
+}
+
+static inline void
+frame_set_depth(Frame *frame, PyCodeObject *code, Py_ssize_t depth)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef *first = frame->localsplus + code->co_nlocalsplus;
+    for (Py_ssize_t i = 0; i < depth; i++) {
+        first[i] = PyStackRef_NULL;
+    }
+    frame->stackpointer = first + depth;
+#else
+    for (Py_ssize_t i = 0; i < depth; i++) {
+        frame->localsplus[code->co_nlocalsplus + i] = NULL;
+    }
+    frame->stacktop = (int)(code->co_nlocalsplus + depth);
+#endif
+}
+
+/* Put an object (owned, taken over, or NULL) into a slot; what was there, owned, or NULL. */
+static inline PyObject *
+frame_swap_slot(Frame *frame, Py_ssize_t i, PyObject *object)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef old = frame->localsplus[i];
+    frame->localsplus[i] =
+        object == NULL ? PyStackRef_NULL : PyStackRef_FromPyObjectSteal(object);
+    return PyStackRef_IsNull(old) ? NULL : PyStackRef_AsPyObjectSteal(old);
+#else
+    PyObject *old = frame->localsplus[i];
+    frame->localsplus[i] = object;
+    return old;
 #endif
 }
 

@@ -4,6 +4,7 @@
 #include "code_cache.h"
 #include "compiled_function.h"
 #include "eval_hook.h"
+#include "generator_state.h"
 #include "trampoline.h"
 
 static PyObject *
@@ -163,6 +164,8 @@ static PyMethodDef methods[] = {
     {"is_active", is_active, METH_NOARGS, NULL},
     {"is_installed", is_installed, METH_NOARGS, NULL},
     {"after_fork", after_fork, METH_NOARGS, NULL},
+    {"read_generator", read_generator, METH_VARARGS, NULL},
+    {"write_generator", write_generator, METH_VARARGS, NULL},
     {NULL},
 };
 

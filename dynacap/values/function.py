@@ -82,9 +82,13 @@ class GeneratorValue(Value):
     """
 
     cls: ClassVar[type] = types.GeneratorType
-    function: FunctionValue
+    function: Any  # the function's value, and the executor's frame; None where it is over
     frame: Any
     level: int = 0
     handled: Value | None = None
     outer: Value | None = None
     state: str = "new"
+    real: Any = None  # the generator, if it is from outside
+
+    def release(self) -> None:
+        self.real = self.frame = None

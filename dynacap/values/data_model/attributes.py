@@ -16,7 +16,7 @@ from dynacap.guards.source import Attr, InstanceDict
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.container import DictValue
 from dynacap.values.data_model.calls import call_special, call_value
-from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.function import BoundMethod, FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native, is_pure
 from dynacap.values.object import (
     ExceptionValue,
@@ -202,6 +202,8 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
         held = obj.slots[raw.__name__]
         return None if held is DELETED else held  # type: ignore[return-value]
     real = real_of(obj)
+    if isinstance(obj, GeneratorValue) and obj in t.touched:
+        t.graph_break("unsupported-field", f"{raw.__name__} of a generator that went on")
     if real is None:
         if isinstance(obj, ExceptionValue) and raw.__objclass__ in vars(builtins).values():
             return Const(None)  # as the fields of built-in exceptions begin

@@ -75,6 +75,8 @@ def _close(t: Tracer, self: Value, /) -> None:
 
 def close_generator(t: Tracer, gen: GeneratorValue) -> None:
     """``gen.close()``."""
+    if gen.state == "new" and gen.real is not None:
+        t.touch(gen)
     if gen.state in ("new", "done"):
         gen.state = "done"
         return

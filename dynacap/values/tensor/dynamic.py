@@ -8,6 +8,7 @@ hang on them, and so do the sizes of parameters.
 from __future__ import annotations
 
 import math
+from types import CodeType
 
 import torch
 
@@ -33,6 +34,7 @@ class History:
         self._varied: dict[Source, set[int]] = {}
         self._numbers: dict[Source, int | float] = {}
         self._varied_numbers: set[Source] = set()
+        self.generators: dict[CodeType, int] = {}  # how often one was captured from where it stood
 
     def dims(self, source: Source | None, real: torch.Tensor) -> frozenset[int]:
         """The dimensions of a tensor that are symbolic."""

@@ -70,7 +70,7 @@ class TensorFamily:
 
     def __init__(self, history: History | None = None) -> None:
         self.graph = Graph()
-        self._history = history or History(dynamic=False)
+        self.history = history or History(dynamic=False)
         self.symbols: Any = None  # the Symbols of this capture, once there is one
         self.inputs: list[Value] = []
         self.world = FakeWorld()
@@ -187,7 +187,7 @@ class TensorFamily:
         if real.layout is not torch.strided or real.is_quantized or real.is_nested:
             refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
             breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
-        dims = self._history.dims(source, real)
+        dims = self.history.dims(source, real)
         if source is not None and dims:
             fake = self._some_symbols().fake(real, source, dims)
         else:
@@ -232,7 +232,7 @@ class TensorFamily:
 
     def wrap_number(self, real: int | float, source: Source) -> Value | None:
         """A number from outside, if it is to be a symbol."""
-        if not self._history.varies(source, real):
+        if not self.history.varies(source, real):
             return None
         value: Value = self._some_symbols().number(real, source)
         return value
@@ -241,7 +241,7 @@ class TensorFamily:
         """The symbols of this capture; torch's machinery for them is loaded for the first."""
         if self.symbols is None:
             found = importlib.import_module("dynacap.values.tensor.symbols")
-            self.symbols = found.Symbols(self.world, self._symbol_input, self._history.floats)
+            self.symbols = found.Symbols(self.world, self._symbol_input, self.history.floats)
         return self.symbols
 
     def _symbol_input(self, value: SymbolValue, name: str) -> Node:
