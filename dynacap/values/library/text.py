@@ -156,8 +156,8 @@ def _type_repr(t: Tracer, self: Known, /) -> Value:
     return Const(type.__repr__(self.value))
 
 
-def _register_recursion_guard(wrapper: Any) -> None:
-    @native_code(wrapper.__code__)
+def _register_recursion_guard(code: Any) -> None:
+    @native_code(code)
     def guarded(
         t: Tracer, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]
     ) -> Value:
@@ -173,5 +173,6 @@ class _Sample:
     field: int
 
 
-for _wrapper in (reprlib.recursive_repr()(repr), _Sample.__repr__):
-    _register_recursion_guard(_wrapper)
+_wrappers: tuple[Any, ...] = (reprlib.recursive_repr()(repr), _Sample.__repr__)
+for _code in {id(wrapper.__code__): wrapper.__code__ for wrapper in _wrappers}.values():
+    _register_recursion_guard(_code)  # on some Pythons one and the same
