@@ -9,9 +9,7 @@ from dynacap.codegen.emit import Emitter
 from dynacap.guards.generators import GeneratorSlot
 from dynacap.guards.raw import MISSING
 from dynacap.hook import generator_access
-from dynacap.opcodes.analysis import Kind
 from dynacap.opcodes.versions.protocol import localsplus
-from dynacap.resume.point import stack_kinds
 from dynacap.values.base import Value
 from dynacap.values.function import GeneratorValue
 
@@ -20,8 +18,7 @@ _YIELD_FROM = 2  # operand of the RESUME that follows a yield inside ``yield fro
 
 def can_put(value: GeneratorValue) -> bool:
     """Whether the state of a suspended generator is all in its frame, and frames can be written."""
-    kinds = stack_kinds(value.frame.function.code, value.frame.index)
-    return generator_access() is not None and Kind.SAVED not in kinds and value.handled is None
+    return generator_access() is not None and value.handled is None
 
 
 def put(e: Emitter, value: GeneratorValue, name: str) -> str:
