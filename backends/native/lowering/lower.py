@@ -157,8 +157,12 @@ class Lowering:
 
     def _fresh(self, buffer: Buffer) -> bool:
         """Whether this node's own rule made the buffer."""
-        last = self.steps[-1] if self.steps else None
-        return isinstance(last, Equation) and last.buffer is buffer and self.node in last.origins
+        for step in reversed(self.steps):
+            if not isinstance(step, Equation) or self.node not in step.origins:
+                return False
+            if step.buffer is buffer:
+                return True
+        return False
 
     def fold(self, combiner: str, field: Field, dims: Sequence[int], keep: bool = True) -> Field:
         """A reduction over dimensions, as memory of its own; ``keep`` leaves them with size 1."""

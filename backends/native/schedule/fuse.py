@@ -67,6 +67,8 @@ class Fusion:
 
     def _joined(self, group: Group, equation: Equation, related: bool) -> Group | None:
         """The group with the equation in it, perhaps with fewer rows than it had."""
+        if not related and group.rows != natural_rows(equation):
+            return None
         if group.join(equation):
             return group
         if not related:

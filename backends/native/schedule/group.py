@@ -80,13 +80,18 @@ class Group:
         if self.rows != kept and (not isinstance(kept, int) or kept % self.rows):
             return False
         row_size = 1 if self.rows == kept else kept // self.rows
+        if not aligned(equation.axes, row_size):
+            return False
         reduced = extent(equation.reduced)
-        placed = self._places(equation, row_size, reduced)
+        columns = row_size != 1 and by_columns(equation)
+        placed = self._places(equation, row_size, reduced, columns)
         earliest = self._earliest(equation, placed, row_size * reduced)
         if earliest is None:
             return False
-        fold = _fold(equation, row_size, reduced)
-        number = self._pass(earliest, row_size * reduced, fold, by_columns(equation))
+        fold = None
+        if equation.combiner:
+            fold = (reduced, row_size) if columns else (row_size, reduced)
+        number = self._pass(earliest, row_size * reduced, fold, columns)
         own_row = self._own_row(equation, placed)
         member = Member(equation, placed, row_size, number, own_row)
         self.passes[number].members.append(member)
@@ -94,13 +99,15 @@ class Group:
         self.writers.setdefault(equation.buffer, []).append(member)
         return True
 
-    def _places(self, equation: Equation, row_size: Size, reduced: Size) -> dict[Axis, Index]:
+    def _places(
+        self, equation: Equation, row_size: Size, reduced: Size, columns: bool
+    ) -> dict[Axis, Index]:
         row = Index({self.row: 1}) if self.rows != 1 else ZERO
         total = row_size * reduced
         counter = Index({self.inner_axis(total): 1}) if total != 1 else ZERO
         if not equation.combiner:
             return places(equation.axes, row * row_size + counter)
-        if by_columns(equation):
+        if columns:
             kept, folded = counter % row_size, counter // row_size
         else:
             kept, folded = counter // reduced, counter % reduced
@@ -160,10 +167,15 @@ class Group:
         return number
 
 
-def _fold(equation: Equation, kept: Size, reduced: Size) -> tuple[Size, Size] | None:
-    if not equation.combiner:
-        return None
-    return (reduced, kept) if by_columns(equation) else (kept, reduced)
+def aligned(axes: Sequence[Axis], row_size: Size) -> bool:
+    """Whether rows of this size begin where an outer axis steps, or cut one axis evenly."""
+    for axis in reversed(axes):
+        if row_size == 1 or (isinstance(axis.size, int) and axis.size % row_size == 0):
+            return True
+        if row_size % axis.size:
+            return False
+        row_size //= axis.size
+    return row_size == 1
 
 
 def by_columns(equation: Equation) -> bool:
@@ -171,10 +183,11 @@ def by_columns(equation: Equation) -> bool:
     if not equation.combiner or not equation.axes:
         return False
     last, folded = equation.axes[-1], equation.reduced[-1]
-    steps = [(load.offset.coefficient(last), load.offset.coefficient(folded))
-             for load in loads(equation.value)]  # fmt: skip
-    along = sum(kept == 1 for kept, _ in steps)
-    return along > sum(inner == 1 for _, inner in steps)
+    along = across = 0
+    for load in loads(equation.value):  # the larger the buffer, the more it matters
+        along += load.buffer.numel * (load.offset.coefficient(last) == 1)
+        across += load.buffer.numel * (load.offset.coefficient(folded) == 1)
+    return along > across
 
 
 def grouped(equations: Sequence[Equation], rows: Size) -> Group | None:

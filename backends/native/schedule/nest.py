@@ -26,15 +26,16 @@ from dynacap.backends.native.loops.expression import (
     substitute,
     walk,
 )
-from dynacap.backends.native.loops.index import ZERO, Axis, Index, Quotient, Size
+from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
 from dynacap.backends.native.loops.kernel import Fold, Kernel, Loop, Statement, Store
 from dynacap.backends.native.loops.program import Buffer
 from dynacap.backends.native.schedule.cost import CHEAP, cost, heavy
 from dynacap.backends.native.schedule.group import Group, Member, Pass
+from dynacap.backends.native.schedule.tile import Pieces, cut, quotients, tiled
 
 _T = TypeVar("_T")
 LONGEST_SUM = 2048  # float32 numbers that one accumulator takes in before a wider one takes over
-PARALLEL = 60_000.0  # of cost: what pays for waking the other cores
+PARALLEL = 300_000.0  # of cost: what pays for waking the other cores
 
 
 @dataclass(eq=False)
@@ -150,7 +151,7 @@ class _Nest:
             return self._columns(one, pointwise, folds)
         counter = self.group.inner.get(one.extent)
         kept_size, reduced = one.fold or (one.extent, 1)
-        axes = _cut(counter, _divisors(counter, lines), _boundary(reduced, folds))
+        axes = cut(counter, _divisors(counter, lines), _boundary(reduced, folds))
         kept, inner = _split(axes, kept_size) if one.fold else (axes.pieces, ())
         after = [s for line in folds if line.local and (s := self._store(line, line.local))]
         body: list[Statement] = list(pointwise)
@@ -166,7 +167,7 @@ class _Nest:
         assert one.fold is not None
         reduced, width = one.fold
         counter = self.group.inner.get(one.extent)
-        axes = _cut(counter, _divisors(counter, [self.lines[m] for m in one.members]), {width})
+        axes = cut(counter, _divisors(counter, [self.lines[m] for m in one.members]), {width})
         outer, inner = _split(axes, reduced)
         start: list[Statement] = []
         body: list[Statement] = list(pointwise)
@@ -185,43 +186,21 @@ class _Nest:
     def _rows(self, body: list[Statement]) -> list[Statement]:
         if self.group.rows == 1:
             return body
-        axes = _cut(self.group.row, _row_divisors(self.group.row, body))
+        axes = cut(self.group.row, _row_divisors(self.group.row, body))
         flat = all(isinstance(statement, Store) for statement in body)
         total = self.group.rows * sum(
             one.extent * sum(cost(self.lines[m].value) for m in one.members)
             for one in self.group.passes
         )
         body = [_replaced(statement, axes.values) for statement in body]
+        if flat:
+            axes = tiled(axes.pieces, body)
+            body = [_replaced(statement, axes.values) for statement in body]
         parallel = not isinstance(total, int | float) or total > PARALLEL
         return _nest(axes.pieces, body, vector=flat, parallel=parallel)
 
 
-@dataclass(eq=False)
-class _Pieces:
-    """An axis cut into several, outermost first, and what stands for it then."""
-
-    pieces: tuple[Axis, ...]
-    values: dict[Axis, Index]
-
-
-def _cut(axis: Axis | None, divisors: Iterable[Size], forced: Iterable[Size] = ()) -> _Pieces:
-    """Cut an axis where it must be, and at each divisor that fits between the cuts there are."""
-    if axis is None:
-        return _Pieces((), {})
-    cuts = sorted({1, *forced} - {axis.size})
-    for divisor in sorted(set(divisors) - {axis.size}):
-        around = [axis.size, *cuts]
-        if all(a % divisor == 0 or divisor % a == 0 for a in around) and divisor not in cuts:
-            cuts = sorted([*cuts, divisor])
-    if len(cuts) == 1:
-        return _Pieces((axis,), {})
-    sizes = [b // a for a, b in zip(cuts, [*cuts[1:], axis.size], strict=True)]
-    pieces = [Axis(size, f"{axis.name}{n}") for n, size in enumerate(reversed(sizes))]
-    value = Index(dict(zip(pieces, reversed(cuts), strict=True)))
-    return _Pieces(tuple(pieces), {axis: value})
-
-
-def _split(axes: _Pieces, outer: Size) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+def _split(axes: Pieces, outer: Size) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """The pieces that make up the outer so many iterations, and the rest."""
     count = next(n for n in range(len(axes.pieces) + 1) if extent(axes.pieces[:n]) == outer)
     return axes.pieces[:count], axes.pieces[count:]
@@ -242,27 +221,17 @@ def _divisors(counter: Axis | None, lines: Sequence[_Line]) -> set[Size]:
     if counter is None:
         return set()
     indices = [index for line in lines for index in (line.offset, *_indices_in(line.value))]
-    return set().union(*(_quotients(index, counter) for index in indices))
+    return set().union(*(quotients(index, counter) for index in indices))
 
 
 def _row_divisors(row: Axis, body: Sequence[Statement]) -> set[Size]:
     found: set[Size] = set()
     for statement in _stores(body):
-        found.update(_quotients(statement.offset, row))
+        found.update(quotients(statement.offset, row))
     for value in _stored(body):
         for index in _indices_in(value):
-            found.update(_quotients(index, row))
+            found.update(quotients(index, row))
     return found
-
-
-def _quotients(index: Index, axis: Axis) -> Iterator[Size]:
-    """The numbers by which an index divides an axis."""
-    for atom in index.terms:
-        if isinstance(atom, Quotient):
-            if atom.dividend.terms == {axis: 1} and atom.dividend.const == 0:
-                yield atom.divisor
-            else:
-                yield from _quotients(atom.dividend, axis)
 
 
 def _indices_in(value: Expression) -> Iterator[Index]:

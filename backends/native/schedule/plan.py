@@ -13,6 +13,7 @@ from dynacap.backends.native.schedule.fuse import Fusion
 from dynacap.backends.native.schedule.group import Group
 from dynacap.backends.native.schedule.inline import inline
 from dynacap.backends.native.schedule.nest import kernel_of
+from dynacap.backends.native.schedule.split import split
 
 
 def schedule(
@@ -26,7 +27,8 @@ def schedule(
         if not isinstance(step, Equation):
             fusion.add_step(step)
         elif step in kept:
-            fusion.add(step)
+            for equation in split(step):
+                fusion.add(equation)
     needed = _needed(fusion, pinned)
     return [
         kernel_of(slot, f"kernel{at}", needed[at]) if isinstance(slot, Group) else slot

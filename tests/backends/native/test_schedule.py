@@ -1,0 +1,127 @@
+"""What fuses with what, in how many passes, and how loops are cut."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+pytestmark = [pytest.mark.torch, pytest.mark.cc]
+Same = Callable[..., Any]
+
+
+def loops(made: Any) -> list[str]:
+    """The loop heads of the only kernel, without the names of counters."""
+    (kernel,) = made.kernels
+    heads = [line for line in str(kernel).splitlines() if re.match(r" *[a-z ]*for ", line)]
+    return [re.sub(r" \w+ <", " <", head[4:]) for head in heads]
+
+
+def test_contiguous_operands_make_one_flat_loop(same: Same) -> None:
+    made = same(lambda x, y: (x + y).view(60, 4) * 2, torch.randn(4, 5, 12), torch.randn(4, 5, 12))
+    assert loops(made) == ["vector for < 240:"]
+
+
+def test_a_broadcast_operand_cuts_the_loop_where_it_repeats(same: Same) -> None:
+    made = same(lambda x, b: x + b, torch.randn(4, 5, 16), torch.randn(16))
+    assert loops(made) == ["for < 20:", "    vector for < 16:"]
+
+
+def test_heads_of_attention_cut_rows_into_four(same: Same) -> None:
+    made = same(
+        lambda x: x.view(2, 8, 3, 16).transpose(1, 2).contiguous() * 2, torch.randn(2, 8, 48)
+    )
+    assert loops(made) == ["for < 2:", "    for < 3:", "        for < 8:"] + [
+        "            vector for < 16:"
+    ]
+
+
+def test_softmax_is_three_passes_over_a_row(same: Same) -> None:
+    made = same(lambda x: (x * 2).softmax(-1) + 1, torch.randn(8, 64))
+    assert loops(made) == ["for < 8:", *["    vector for < 64:"] * 3]
+    assert "exp_f32" in made.source
+    assert made.source.count("exp_f32(") == 2  # its definition, and one call
+
+
+def test_two_sums_over_one_row_share_a_pass(same: Same) -> None:
+    made = same(lambda x: [x.sum(-1), (x * x).sum(-1), x.amax(-1)], torch.randn(8, 64))
+    assert loops(made) == ["for < 8:", "    vector for < 64:"]
+
+
+def test_columns_are_summed_in_blocks_along_the_rows(same: Same) -> None:
+    made = same(lambda x: [x.sum(0), x.exp().sum(0)], torch.randn(32, 512))
+    assert loops(made) == ["for < 2:", "    vector for < 256:", "    for < 32:"] + [
+        "        vector for < 256:"
+    ]
+
+
+def test_transposed_reads_go_block_by_block(same: Same) -> None:
+    made = same(lambda x, y: y + x.t(), torch.randn(96, 40), torch.randn(40, 96))
+    assert loops(made) == ["for < 6:", "    for < 40:", "        vector for < 16:"]
+
+
+def test_large_sums_are_cut_into_parts_for_the_cores(same: Same) -> None:
+    made = same(lambda x: (x * x).sum(), torch.randn(400, 500), rtol=1e-5, atol=0)
+    parts, total = made.kernels
+    assert "parallel for row < 16" in str(parts)
+    assert "parallel" not in str(total)
+
+
+def test_equal_loops_that_have_nothing_in_common_become_one(same: Same) -> None:
+    made = same(lambda x, y: [x.exp(), y.sin()], torch.randn(100), torch.randn(100))
+    assert loops(made) == ["vector for < 100:"]
+
+
+def test_a_call_divides_what_needs_it_from_what_does_not(same: Same) -> None:
+    def fn(x: Any, w: Any) -> Any:
+        before = x.exp()
+        product = before @ w
+        return product + before, x.sin()
+
+    made = same(fn, torch.randn(8, 8), torch.randn(8, 8))
+    assert len(made.kernels) == 2
+    assert made.calls == ["aten.mm.default"]
+
+
+def test_what_nobody_reads_is_not_computed(same: Same) -> None:
+    def fn(x: Any) -> Any:
+        x.exp().sum()
+        return x + 1
+
+    assert "exp" not in same(fn, torch.randn(16)).source
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(same: Same, seed: int) -> None:
+    """Pointwise operations, views and reductions in random order over random shapes."""
+    import random
+
+    rng = random.Random(seed)
+    shape = [rng.choice([1, 2, 3, 4, 6, 8]) for _ in range(rng.choice([2, 3, 4]))]
+    unary = ["sin", "exp", "tanh", "abs", "neg", "sigmoid", "relu"]
+    plan = [(rng.randrange(6), rng.random(), rng.choice(unary)) for _ in range(14)]
+
+    def fn(x: Any, y: Any) -> list[Any]:
+        values = [x, y, x + y]
+        for kind, where, name in plan:
+            a = values[int(where * len(values))]
+            b = values[-1]
+            dim = int(where * 1000) % a.dim() if a.dim() else 0
+            if kind == 0 or not a.dim():
+                values.append(getattr(a, name)().clamp(-3, 3))
+            elif kind == 1:
+                values.append(a.transpose(dim, -1).contiguous())
+            elif kind == 2:
+                values.append(a - a.mean(dim, keepdim=True))
+            elif kind == 3:
+                values.append(torch.cat([a, a * 0.5], dim)[..., :5])
+            elif kind == 4:
+                values.append(a.reshape(-1, a.shape[-1]).softmax(-1))
+            else:
+                values.append(a * 0.5 + b if a.shape == b.shape else a.flip(dim).amax(dim))
+        return values[3:]
+
+    x = torch.randn(shape).transpose(0, -1)
+    same(fn, x, torch.randn(x.shape), rtol=1e-4, atol=1e-5)
