@@ -37,14 +37,13 @@ def _is_atom(obj: Any) -> bool:
 
 
 def _is_plain(cls: Any) -> bool:
-    """Whether instances of a class are nothing but their ``__dict__``."""
+    """Whether instances of a class are nothing but their ``__dict__`` and slots."""
     return (
         cls.__reduce_ex__ is object.__reduce_ex__
         and cls.__reduce__ is object.__reduce__
         and cls.__new__ is object.__new__
         and getattr(cls, "__getstate__", None) is getattr(object, "__getstate__", None)
         and not hasattr(cls, "__setstate__")
-        and not hasattr(cls, "__slots__")
         and not hasattr(cls, "__getnewargs__")
         and not hasattr(cls, "__getnewargs_ex__")
     )
@@ -61,11 +60,37 @@ def shallow(x: Any) -> Any:
     own = getattr(cls, "__copy__", None)
     if own is not None:
         return own(x)
+    if _is_named_tuple(cls):
+        return cls.__new__(cls, *x)
     if not _is_plain(cls):
         return _own_way(x)
     made = object.__new__(cls)
-    made.__dict__.update(x.__dict__)
+    if hasattr(made, "__dict__"):
+        made.__dict__.update(x.__dict__)
+    for name in _slots(x, cls):
+        setattr(made, name, getattr(x, name))
     return made
+
+
+def _is_named_tuple(cls: Any) -> bool:
+    return (
+        issubclass(cls, tuple)
+        and hasattr(cls, "_fields")
+        and cls.__reduce_ex__ is object.__reduce_ex__
+        and cls.__getnewargs__.__qualname__.endswith("__getnewargs__")
+    )
+
+
+def _slots(x: Any, cls: Any) -> list[str]:
+    """The names of the slots that are set."""
+    names = []
+    for base in cls.__mro__:
+        slots = getattr(base, "__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name in ("__dict__", "__weakref__") or name in names or not hasattr(x, name):
+                continue
+            names.append(name)
+    return names
 
 
 @polyfill(copy.deepcopy)
@@ -90,11 +115,20 @@ def _deep(x: Any, seen: list[tuple[Any, Any]]) -> Any:
         return _deep_tuple(x, seen)
     if cls is dict:
         return _deep_dict(x, seen)
-    if hasattr(cls, "__deepcopy__") or not _is_plain(cls):
+    if hasattr(cls, "__deepcopy__"):
+        return _own_way(x)
+    if _is_named_tuple(cls):
+        made = cls.__new__(cls, *[_deep(item, seen) for item in x])
+        seen.append((x, made))
+        return made
+    if not _is_plain(cls):
         return _own_way(x)
     new = object.__new__(cls)
     seen.append((x, new))
-    new.__dict__.update(_deep(x.__dict__, seen))
+    if hasattr(new, "__dict__"):
+        new.__dict__.update(_deep(x.__dict__, seen))
+    for name in _slots(x, cls):
+        setattr(new, name, _deep(getattr(x, name), seen))
     return new
 
 

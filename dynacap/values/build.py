@@ -99,13 +99,16 @@ def build_object(t: Tracer, real: Any, source: Source | None) -> Value:
 def build_known(t: Tracer, real: Any, source: Source | None) -> Value:
     """An object that is known by identity."""
     if source is not None:
-        if isinstance(real, types.BuiltinFunctionType) and _is_bound(real):
+        if isinstance(real, _BOUND) and _is_bound(real):
             return _build_builtin_method(t, real, source)
         t.guard("IdIs", source, real)
     return Known(real, source=source)
 
 
-def _is_bound(real: types.BuiltinFunctionType) -> bool:
+_BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
+
+
+def _is_bound(real: Any) -> bool:
     """Whether it is a method of an object; pybind11 binds plain functions to records of its own."""
     owner = real.__self__
     if isinstance(owner, types.ModuleType | type | None):

@@ -8,6 +8,8 @@ refuses: ``math.sqrt`` asks for ``__float__``, ``"%d" %`` for a number, ``str.jo
 from __future__ import annotations
 
 import functools
+import re
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,7 @@ ASKED = (
     *("__index__", "__int__", "__float__", "__complex__", "__bytes__", "__fspath__"),
     *("__round__", "__trunc__", "__floor__", "__ceil__", "__abs__", "__pow__", "__rpow__"),
 )
+_THEMSELVES = (type, re.Pattern, types.GenericAlias, types.UnionType)
 # Modules of C types whose objects do not lend C functions their memory.
 _NO_MEMORY = frozenset({"builtins", "collections", "itertools", "functools", "types", "operator"})
 
@@ -78,7 +81,7 @@ def operand(t: Tracer, value: Value, asks: tuple[str, ...] = ASKED) -> Any:
     value = t.force(value)
     if isinstance(value, Const):
         return value.value
-    if isinstance(value, Known) and type(value.value) is type:
+    if isinstance(value, Known) and type(value.value) in _THEMSELVES:
         return value.value
     if type(value) is TupleValue and value.cls is tuple:
         return tuple([operand(t, item, asks) for item in value.items])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynacap.guards.raw import IMMUTABLE_TYPE, derives
-from dynacap.values.base import MISSING, Const, Known, UnreadConst, Value
+from dynacap.values.base import MISSING, Alias, Const, Known, UnreadConst, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.calls import call_special, compute, fold
 from dynacap.values.data_model.refusals import refuse
@@ -235,6 +235,9 @@ def truth(t: Tracer, value: Value) -> bool:
     return True
 
 
+_COMPARED = (type, enum.Enum, types.GenericAlias, types.UnionType)
+
+
 def _folds(value: Value) -> bool:
     """Operands on which an operator may run for real: no user code hides behind it."""
     kind = type(value)
@@ -242,7 +245,7 @@ def _folds(value: Value) -> bool:
         return True
     if kind is TupleValue:
         return value.cls is tuple and all(_folds(item) for item in value.items)  # type: ignore[attr-defined]
-    return kind is Known and isinstance(value.value, (type, enum.Enum))  # type: ignore[attr-defined]
+    return kind in (Known, Alias) and isinstance(value.value, _COMPARED)  # type: ignore[attr-defined]
 
 
 def _not_implemented(value: Value) -> bool:

@@ -12,10 +12,12 @@ from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import get_attribute
 from dynacap.values.data_model.attributes import read_real_field
 from dynacap.values.data_model.operators import inverted_eq
+from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.handlers import NONE, constant_of, handles, is_none
 from dynacap.values.natives import setter
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 _FUNCTION = types.FunctionType.__dict__
 _VALUES = 1  # the format in which annotations are asked for
@@ -168,6 +170,15 @@ def _same_method(t: Tracer, self: Value, other: Value, /) -> Value:
     if isinstance(self, BoundMethod) and isinstance(other, BoundMethod):
         return Const(self.func is other.func and self.obj is other.obj)
     return Const(NotImplemented)
+
+
+@handles(types.WrapperDescriptorType.__get__, types.MethodDescriptorType.__get__)
+def _bind_method(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> Value:
+    if is_none(obj):
+        return self
+    if not issubclass(obj.cls, self.known().__objclass__):
+        t.raise_real(error_of(self.known().__get__, like(obj)))
+    return BoundMethod(self, obj)
 
 
 @handles(types.BuiltinFunctionType.__eq__)

@@ -31,6 +31,7 @@ from dynacap.values.library.handlers import handles, index_of, is_none
 from dynacap.values.library.iteration import next_
 from dynacap.values.object import payload_of
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 
 @handles(itertools.chain)
@@ -62,13 +63,11 @@ def _cycle(t: Tracer, iterable: Value, /) -> Value:
 def _islice(t: Tracer, iterable: Value, /, *bounds: Value) -> Value:
     if not 1 <= len(bounds) <= 3:
         t.graph_break("bad-arguments", "islice")
-    cut = slice(*(None if is_none(bound) else index_of(t, bound) for bound in bounds))
+    numbers = [None if is_none(bound) else index_of(t, bound) for bound in bounds]
+    cut = slice(*numbers)
     start, stop, step = cut.start or 0, cut.stop, 1 if cut.step is None else cut.step
     if start < 0 or (stop is not None and stop < 0) or step < 1:
-        t.raise_error(
-            ValueError,
-            "Indices for islice() must be None or an integer: 0 <= x <= sys.maxsize.",
-        )
+        t.raise_real(error_of(itertools.islice, (), *numbers))
     return SliceIterator(iterate(t, iterable), start, stop, step)
 
 
