@@ -35,12 +35,14 @@ def set_context(m: Machine, exc: Value, handled: Value | None) -> None:
 
 def _cut_cycle(handled: Value, exc: ExceptionValue) -> None:
     """As CPython does: the chain of contexts must not come back to the new exception."""
-    at = handled
+    at, seen = handled, {handled}
     while isinstance(at, ExceptionValue) and isinstance(at.context, ExceptionValue):
         if at.context is exc:
             at.context = None
+        if at.context is None or at.context in seen:
             return
         at = at.context
+        seen.add(at)
 
 
 def unwind(m: Machine, raised: UserRaise, base: int) -> None:

@@ -1,6 +1,7 @@
 """How built-in exceptions are made, what they keep, and their tracebacks where they are kept."""
 
 import contextlib
+import io
 import sys
 import traceback
 import types
@@ -136,3 +137,65 @@ def test_an_exception_that_passed_a_generator(x: Tensor, log: list[str]) -> Any:
         found = error
     print("a break")
     return x + 1, repr(found), entries(found.__traceback__)
+
+
+@program((X,))
+def test_init_sets_all_fields_again(x: Tensor) -> Any:
+    made = ImportError("m", name="q", path="p")
+    before = made.args, made.msg, made.name, made.path
+    made.__init__()  # type: ignore[misc]
+    return x + 1, before, made.args, made.msg, made.name, made.path
+
+
+@program((X,), breaks=None)
+def test_notes_that_are_no_list(x: Tensor) -> Any:
+    made = ValueError("m")
+    made.__notes__ = 1  # type: ignore[assignment]
+    try:
+        made.add_note("n")
+    except TypeError as error:
+        return x + 1, str(error)
+
+
+@program((X,), breaks=None)
+def test_contexts_in_a_circle(x: Tensor) -> Any:
+    one, two, three = TypeError(1), ValueError(2), KeyError(3)
+    one.__context__, two.__context__ = two, one
+    try:
+        try:
+            raise one
+        finally:
+            raise three
+    except Exception as error:
+        first: Any = error.__context__
+        return x + 1, repr(error), repr(first), repr(first.__context__)
+
+
+class Refuses:
+    """Has no attributes but one, and does not say so well."""
+
+    blech = 1
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError()
+
+
+def printed(error: BaseException) -> str:
+    """The last line of what is printed of an exception, which may suggest a name."""
+    with contextlib.redirect_stderr(io.StringIO()) as err:
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    return err.getvalue().splitlines()[-1]
+
+
+@program((X, Refuses()), breaks=None)
+def test_names_that_are_suggested(x: Tensor, refuses: Any) -> Any:
+    blech, lines = x + 1, []
+    try:
+        print(blach)  # type: ignore[name-defined]  # noqa: F821
+    except NameError as error:
+        lines.append(printed(error))
+    try:
+        print(refuses.bluch)
+    except AttributeError as error:
+        lines += [printed(error), error.name, str(error.obj is refuses)]
+    return blech, lines

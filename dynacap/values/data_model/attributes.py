@@ -51,6 +51,17 @@ def get_attribute(t: Tracer, obj: Value, name: str) -> Value:
 
 def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     """``getattr(obj, name)``, or None where Python would raise its own AttributeError."""
+    try:
+        return _find_attribute(t, obj, name)
+    except UserRaise as raised:
+        exc = raised.exc
+        if isinstance(exc, ExceptionValue) and exc.real is None and _is_attribute_error(exc):
+            if exc.slots.keys().isdisjoint({"name", "obj"}):
+                exc.slots |= {"name": Const(name), "obj": obj}
+        raise
+
+
+def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     if type(obj) is Known and isinstance(obj.value, type):
         return _type_attribute(t, obj, name)
     if type(obj) is SuperValue:

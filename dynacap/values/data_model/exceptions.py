@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynacap.values.base import Value
+from dynacap.values.base import Const, Value
 from dynacap.values.object import ExceptionValue
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def init_exception(
     if not kwargs.keys() <= set(names):
         t.graph_break("bad-arguments", f"{exc.type_.__name__}() gets {', '.join(kwargs)}")
     exc.args = args
-    exc.slots |= kwargs
     if issubclass(exc.type_, ImportError) and len(args) == 1:
-        exc.slots["msg"] = args[0]
+        kwargs = kwargs | {"msg": args[0]}
+    unset = dict.fromkeys(exc.slots.keys() & {*names, "msg"}, Const(None))
+    exc.slots |= unset | kwargs

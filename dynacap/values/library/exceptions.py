@@ -163,6 +163,8 @@ def _add_note(t: Tracer, self: Value, note: Value, /) -> None:
     if notes is None:
         notes = ListValue([])
         set_attribute(t, self, "__notes__", notes)
+    elif not issubclass(notes.cls, list):
+        t.raise_error(TypeError, "Cannot add note: __notes__ is not a list")
     t.call(get_attribute(t, notes, "append"), [note])
 
 
