@@ -545,3 +545,81 @@ def test_tensor_comparisons(x: Tensor) -> tuple[Tensor, ...]:
         (x > 1) | (x < 0),
         (x > 1) ^ (x > 2),
     )
+
+
+class Bare:
+    """Nothing of its own, and no dict."""
+
+    __slots__ = ()
+    shared = 1
+
+
+class Plain:
+    """Nothing of its own."""
+
+
+class OwnNew:
+    """Takes arguments that it hands to ``object``, which takes none."""
+
+    def __new__(cls, *args: Any) -> Any:
+        return super().__new__(cls, *args)
+
+    def __init__(self, *args: Any) -> None: ...
+
+
+class OwnInit:
+    """The same, after it is made."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+
+
+class BadIndex:
+    """An index that is no number."""
+
+    def __index__(self) -> Any:
+        return None
+
+
+class Endless:
+    """Calling it calls another of its kind."""
+
+
+Endless.__call__ = Endless()  # type: ignore[attr-defined]
+
+
+def said(call: Any) -> str:
+    """What is raised."""
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+@program((X,))
+def test_what_object_refuses(x: Tensor) -> Any:
+    made = Plain()
+    return (
+        x + 1,
+        [
+            said(lambda: Plain(1)),  # type: ignore[call-arg]
+            said(lambda: Plain.__new__(Plain, 1)),  # type: ignore[call-arg]
+            said(lambda: made.__init__(1)),  # type: ignore[misc]
+            said(lambda: object.__init__(made, 1)),  # type: ignore[call-arg]
+            said(lambda: OwnNew(1)),
+            said(lambda: OwnInit(1)),
+            said(lambda: delattr(Bare(), "shared")),
+            said(lambda: delattr(Bare(), "other")),
+            said(lambda: [1, 2][BadIndex()]),
+            said(lambda: (1, 2)[: BadIndex()]),
+        ],
+    )
+
+
+@program((X,), breaks=None)
+def test_calls_that_lead_to_one_another_for_ever(x: Tensor) -> Any:
+    try:
+        Endless()()  # type: ignore[operator]
+    except RecursionError:
+        return x + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 import types
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynacap.guards.raw import IMMUTABLE_TYPE, derives
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from dynacap.values.tracer import Tracer
 
 Kwargs = dict[str, Value]
+MAX_UNWRAPPED = 100  # callables in one another
 _C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 
 
@@ -86,7 +88,7 @@ def call_value(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs | None = 
 
 def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[Value]]:
     """Unwrap bound methods and objects with ``__call__``, down to a function or a C callable."""
-    while True:
+    for _ in range(MAX_UNWRAPPED):
         if type(fn) is BoundMethod:
             method = fn
             fn, args = method.func, [method.obj, *args]
@@ -108,6 +110,7 @@ def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[V
                 fn, args = own, [fn, *args]
             else:
                 fn = _bind_special(t, raw, own, fn, fn.cls)
+    t.graph_break("nesting", f"__call__ of {fn.cls.__name__} leads on and on")
 
 
 def _is_callable_object(t: Tracer, fn: Value) -> bool:
@@ -296,8 +299,6 @@ def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
         return obj
     init = t.lookup(obj.cls, "__init__")
     if init is object.__init__:
-        if t.lookup(cls, "__new__") is object.__new__ and (args or kwargs):
-            t.raise_error(TypeError, f"{cls.__name__}() takes no arguments")
         return obj
     if isinstance(obj, ExceptionValue) and not isinstance(init, types.FunctionType):
         init_exception(t, obj, args, kwargs)
@@ -315,7 +316,7 @@ def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
     cls = cls_value.known()
     new = t.lookup(cls, "__new__")
     if new is object.__new__:
-        return new_object(t, cls)
+        return new_object(t, cls, args, kwargs)
     if isinstance(new, staticmethod):
         new = new.__func__
     if isinstance(new, types.FunctionType):
@@ -328,14 +329,15 @@ def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
     return call_c_function(t, new, [cls_value, *args], kwargs)
 
 
-def new_object(t: Tracer, cls: type) -> Value:
-    """``object.__new__(cls)``."""
-    abstract = getattr(cls, "__abstractmethods__", None)
-    if abstract:
-        try:
-            object.__new__(cls)
-        except TypeError as error:
-            t.raise_real(error)
+def new_object(t: Tracer, cls: type, args: Sequence[Value], kwargs: Kwargs) -> Value:
+    """``object.__new__(cls, *args, **kwargs)``; Python itself says what it refuses."""
     if t.lookup(cls, "__del__") is not MISSING:
         t.graph_break("finalizer", f"{cls.__name__} has a __del__, which runs when Python says so")
+    plain = t.lookup(cls, "__init__") is object.__init__
+    unwanted = (args or kwargs) and (plain or t.lookup(cls, "__new__") is not object.__new__)
+    if unwanted or getattr(cls, "__abstractmethods__", None):
+        try:
+            object.__new__(cls, *args, **kwargs)
+        except TypeError as error:
+            t.raise_real(error)
     return ObjectValue(cls)

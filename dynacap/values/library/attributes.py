@@ -119,7 +119,7 @@ def _object_delattr(t: Tracer, self: Value, name: Value, /) -> None:
 
 @handles(object.__new__)
 def _object_new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
-    return new_object(t, cls.known())
+    return new_object(t, cls.known(), args, kwargs)
 
 
 @handles(object.__init__)
@@ -127,10 +127,9 @@ def _object_init(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> No
     if args or kwargs:
         own = t.lookup(self.cls, "__init__") is not object.__init__
         if own or t.lookup(self.cls, "__new__") is object.__new__:
-            t.raise_error(
-                TypeError,
-                "object.__init__() takes exactly one argument (the instance to initialize)",
-            )
+            what = "object" if own else self.cls.__name__
+            text = "__init__() takes exactly one argument (the instance to initialize)"
+            t.raise_error(TypeError, f"{what}.{text}")
 
 
 @handles(vars(object)["__init_subclass__"])

@@ -159,7 +159,10 @@ def index_of(t: Tracer, value: Value, message: str = "") -> int:
     if t.lookup(value.cls, "__index__") is MISSING:
         default = f"{value.title!r} object cannot be interpreted as an integer"
         t.raise_error(TypeError, message or default)
-    return int(constant_of(t, call_special(t, value, "__index__", []), "an index"))
+    found = call_special(t, value, "__index__", [])
+    if not issubclass(found.cls, int) and not t.tensors.owns(found):
+        t.raise_error(TypeError, f"__index__ returned non-int (type {found.title})")
+    return int(constant_of(t, found, "an index"))
 
 
 def folded(
