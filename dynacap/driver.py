@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -128,8 +129,11 @@ class Driver:
         if not self.hook.capabilities.replaces_running_frame:
             self._take(own)
         handled = self._handled(waiting, values) if waiting else None
-        token = self.hook.enter(self.offer)
+        below = len(waiting) + sum(len(sites) for sites, _ in rest)
+        token = self.hook.enter(self.offer, below)
         try:
+            if below > sys.getrecursionlimit():  # for hooks that do not see to it
+                raise RecursionError("maximum recursion depth exceeded")
             if stack:
                 outcome, result = None, [self._stacked(sites, values)()]
             elif plain:

@@ -58,7 +58,7 @@ class Machine(Outside):
         self.whole_steps = -1  # those before the original instruction that runs now
         self.stop_at = stop_at
         self.finalizers = Finalizers()
-        self.max_frames = 1000
+        self.max_frames = min(1000, sys.getrecursionlimit())
         self.entered: set[CodeType] = set()  # what calls ran of the user's, for reports
 
     # -- where we are ----------------------------------------------------------------------------

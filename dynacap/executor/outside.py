@@ -130,7 +130,7 @@ class Outside(State):
         value = build(self, real, source)
         self.mirrors.setdefault(id(real), value)
         self._alive.append(real)
-        if isinstance(real, type) and source is not None:
+        if issubclass(type(real), type) and source is not None:
             self._class_sources.setdefault(id(real), (real, source))
         return value
 
@@ -417,7 +417,8 @@ class Outside(State):
         if not fromlist and not level:
             full = full.partition(".")[0]
             module = sys.modules[full]
+        found = vars(module) if isinstance(module, types.ModuleType) else {}
         for sub in fromlist or ():
-            if not hasattr(module, sub):
+            if sub not in found:  # or what the module runs knows it
                 self.graph_break("import", f"{full}.{sub} is not imported yet")
         return self.wrap(module, SysModule(full))

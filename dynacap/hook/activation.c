@@ -72,7 +72,7 @@ make_room(void)
 }
 
 Py_ssize_t
-activation_enter(PyObject *callback)
+activation_enter(PyObject *callback, int frames)
 {
     HookThread *thread = &hook_thread;
     if (make_room() < 0) {
@@ -80,14 +80,17 @@ activation_enter(PyObject *callback)
     }
     Saved *saved = &thread->saved[thread->n_saved];
     saved->base = thread->base;
-    saved->lent = 0;
+    /* User code goes on at the depth at which it would be without us. */
+    int *left = recursion_left(PyThreadState_Get());
+    saved->lent = -frames;
     if (thread->base != NO_BASE) {
-        /* User code goes on at the depth at which it would be without us. */
-        int *left = recursion_left(PyThreadState_Get());
-        saved->lent = thread->base - RECURSION_OF_C_CALL - *left;
-        *left += saved->lent;
+        saved->lent += thread->base - RECURSION_OF_C_CALL - *left;
         thread->base = NO_BASE;
     }
+    if (frames > 0 && *left + saved->lent < 0) {
+        saved->lent = -*left; /* below 0 the interpreter takes it for an overflow that goes on */
+    }
+    *left += saved->lent;
     saved->callback = swap_callback(Py_XNewRef(callback));
     return thread->n_saved++;
 }
@@ -102,9 +105,7 @@ leave_one(void)
         release_room(); /* a thread that ends keeps nothing */
     }
     thread->base = saved.base;
-    if (saved.lent != 0) {
-        *recursion_left(PyThreadState_Get()) -= saved.lent;
-    }
+    *recursion_left(PyThreadState_Get()) -= saved.lent;
     PyObject *old = swap_callback(saved.callback);
     Py_XDECREF(old);
 }

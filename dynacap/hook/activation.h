@@ -42,7 +42,7 @@ typedef struct {
 } Paused;
 
 /* Make `callback` (borrowed; NULL: none) the thread's. A token for activation_exit, -1: error. */
-Py_ssize_t activation_enter(PyObject *callback);
+Py_ssize_t activation_enter(PyObject *callback, int frames);
 int activation_exit(Py_ssize_t token);
 
 /* Run our own code from here on: hook inactive, recursion limit eased. Always resumed. */

@@ -29,7 +29,7 @@ class Activation:
         self.thread = ThreadState()
         self._saw_call = saw_call
 
-    def enter(self, callback: Callback | None) -> int:
+    def enter(self, callback: Callback | None, frames: int = 0) -> int:
         """Make ``callback`` the thread's; the token ends it."""
         thread = self.thread
         thread.saved.append(thread.callback)

@@ -8,9 +8,14 @@
 #include "trampoline.h"
 
 static PyObject *
-enter(PyObject *module, PyObject *callback)
+enter(PyObject *module, PyObject *args)
 {
-    Py_ssize_t token = activation_enter(callback == Py_None ? NULL : callback);
+    PyObject *callback;
+    int frames = 0;
+    if (!PyArg_ParseTuple(args, "O|i", &callback, &frames)) {
+        return NULL;
+    }
+    Py_ssize_t token = activation_enter(callback == Py_None ? NULL : callback, frames);
     return token < 0 ? NULL : PyLong_FromSsize_t(token);
 }
 
@@ -153,7 +158,7 @@ module_exec(PyObject *module)
 }
 
 static PyMethodDef methods[] = {
-    {"enter", enter, METH_O, NULL},
+    {"enter", enter, METH_VARARGS, NULL},
     {"exit", leave, METH_O, NULL},
     {"mark_never", mark_never, METH_O, NULL},
     {"is_marked", is_marked, METH_O, NULL},

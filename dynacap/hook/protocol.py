@@ -85,8 +85,12 @@ class Hook(Protocol):
     def active(self, callback: Callback | None) -> AbstractContextManager[object]:
         """A context: offer frames of this thread to ``callback`` (``None``: to nobody)."""
 
-    def enter(self, callback: Callback | None) -> int:
-        """Begin what :meth:`active` does; the token ends it."""
+    def enter(self, callback: Callback | None, frames: int = 0) -> int:
+        """Begin what :meth:`active` does; the token ends it.
+
+        ``frames`` of the user's wait meanwhile that are not on the stack: where the recursion limit
+        is kept, they count against it.
+        """
 
     def exit(self, token: int) -> None:
         """End what the matching :meth:`enter`, and each one after it, began in this thread."""

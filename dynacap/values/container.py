@@ -135,7 +135,7 @@ class SetValue(Stored):
     them, so they are called again outside.
     """
 
-    __slots__ = ("items", "shadow", "steps")
+    __slots__ = ("items", "made", "shadow", "steps")
 
     def __init__(
         self,
@@ -148,6 +148,7 @@ class SetValue(Stored):
         super().__init__(type_, real, source)
         self.items = items
         self.shadow: Any = shadow if shadow is not None else real
+        self.made: frozenset[Any] | None = None  # the constant, once it was asked for
         self.steps: list[tuple[str, Value | None]] = []
         if real is None:
             self.steps += [("add", items[key]) for key in (items if shadow is None else shadow)]
@@ -191,8 +192,9 @@ class SetValue(Stored):
     def constant(self) -> Any:
         if self.type_ is not frozenset:
             raise NotConstant(self)
-        made = frozenset(_constant_item(item) for item in self.items.values())
-        return made if self.real is None else self.real  # which may show another order
+        if self.made is None:
+            self.made = frozenset(_constant_item(item) for item in self.items.values())
+        return self.made if self.real is None else self.real  # which may show another order
 
 
 class DictValue(Stored):

@@ -128,3 +128,22 @@ def test_frames_of_many_levels_are_captured_once() -> None:
     # Where the hook exchanges code, entries whose guards saw the code before are made again.
     again = 1 if choose_hook().capabilities.keeps_code else 2
     assert dynacap.counters()["frames"] <= first * again
+
+
+def test_endless_recursion_with_breaks_ends_where_it_does_in_eager() -> None:
+    depths: list[int] = []
+
+    def forever(n: int, x: Tensor) -> Any:
+        depths.append(n)
+        breaks()
+        return forever(n + 1, x + 1)
+
+    def breaks() -> None:
+        dynacap.graph_break()
+
+    for function in (forever, dynacap.compile(forever)):
+        with pytest.raises(RecursionError):
+            function(0, X)
+    eager = depths.index(0, 1) - 1
+    if choose_hook().capabilities.keeps_recursion_limit:
+        assert eager - 20 < depths[-1] < eager + 20

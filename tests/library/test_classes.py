@@ -5,12 +5,14 @@ import dataclasses
 import enum
 import functools
 import types
+import typing
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+import dynacap
 from dynacap.testing import program
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -424,3 +426,79 @@ class Ratio(float):
 def test_subclasses_of_numbers(x: Tensor) -> Any:
     r = Ratio(1.5, "half again")
     return float(r), r.name, r + 1, x * r  # type: ignore[attr-defined]
+
+
+@typing.runtime_checkable
+class Named(typing.Protocol):
+    """With a member that is no method, so that it answers for instances alone."""
+
+    name: str = ""
+
+
+class Inherits(Named):
+    """Follows by inheritance, without the member of its own."""
+
+    def __getattribute__(self, key: str) -> Any:
+        if key == "name":
+            raise AttributeError(key)
+        return super().__getattribute__(key)
+
+
+class Registered:
+    """Follows since it is registered."""
+
+
+Named.register(Registered)
+
+
+@program((X,))
+def test_protocols_that_are_inherited_or_registered(x: Tensor) -> Any:
+    other = object()
+    return (
+        x + 1,
+        isinstance(Inherits(), Named),
+        isinstance(Registered(), Named),
+        isinstance(other, Named),
+    )
+
+
+@program((X,), breaks=None)
+def test_a_classmethod_that_is_marked_final(x: Tensor) -> Any:
+    made: Any = typing.final(classmethod(abs))
+    return x + 1, made.__final__
+
+
+@program((X,), breaks=None)
+def test_subscripts_that_are_refused(x: Tensor) -> Any:
+    try:
+        subscripted: Any = typing.List  # noqa: UP006
+        return subscripted["/T"], x  # noqa: F722
+    except SyntaxError as error:
+        return x + 1, str(error)
+
+
+class Dies(list[int]):
+    """Tells of its death."""
+
+    deaths: typing.ClassVar[list[int]] = []
+
+    def __del__(self) -> None:
+        self.deaths.append(len(self))
+
+
+@program((X,), breaks=None)
+def test_what_an_iterator_holds_dies_when_it_is_exhausted(x: Tensor) -> Any:
+    Dies.deaths.clear()
+    iterator = iter(Dies([1, 2]))
+    total = sum(iterator)
+    y = x + total
+    dynacap.graph_break()
+    return y, list(Dies.deaths)
+
+
+@program((X,))
+def test_frozensets_in_frozensets(x: Tensor) -> Any:
+    made = frozenset[Any]()
+    for _ in range(100):
+        made = frozenset([made, frozenset([made])])
+    return x + 1, hash(made) == hash(made), len(made)

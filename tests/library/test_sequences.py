@@ -220,3 +220,14 @@ def test_list_subclass(x: Tensor) -> Any:
 def test_outside_list_subclass(x: Tensor, s: Stack) -> Any:
     s.push(5)
     return x + len(s), s[0], s
+
+
+@program((X,), breaks=None)
+def test_text_of_a_list_that_is_too_deep(x: Tensor) -> Any:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    try:
+        return repr(deep), x
+    except RecursionError:
+        return x + 1

@@ -17,7 +17,7 @@ from dynacap.values.data_model.attributes import (
 )
 from dynacap.values.data_model.calls import call_special, call_value
 from dynacap.values.natives import find_setter
-from dynacap.values.object import ExceptionValue, ObjectValue, WrittenAttribute
+from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue, WrittenAttribute
 from dynacap.values.wording import error_of, instance_named
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
         t.tensors.set_attribute(t, obj, name, value)
         return
     attrs = instance_dict(t, obj)
+    if attrs is None and type(obj) is PropertyValue and obj.cls is not property:
+        t.graph_break("unsupported-field", f"{name} of a {obj.cls.__name__} is set")
     if attrs is None:
         _no_room(t, raw, obj, setattr, name, None)
     attrs.set(t, name, Const(name), value)

@@ -55,7 +55,11 @@ def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
         return _find_attribute(t, obj, name)
     except UserRaise as raised:
         exc = raised.exc
-        if isinstance(exc, ExceptionValue) and exc.real is None and _is_attribute_error(exc):
+        if (
+            isinstance(exc, ExceptionValue)
+            and exc.real is None
+            and issubclass(exc.cls, AttributeError)
+        ):
             if exc.slots.keys().isdisjoint({"name", "obj"}):
                 exc.slots |= {"name": Const(name), "obj": obj}
         raise

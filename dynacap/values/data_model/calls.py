@@ -294,6 +294,7 @@ def construct(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
 def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) -> Value:
     """``type.__call__``."""
     cls = cls_value.known()
+    _check_finalizer(t, cls)
     obj = _call_new(t, cls_value, args, kwargs)
     if not derives(obj.cls, cls):
         return obj
@@ -310,6 +311,11 @@ def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
         return obj
     call_c_function(t, init, [obj, *args], kwargs)
     return obj
+
+
+def _check_finalizer(t: Tracer, cls: type) -> None:
+    if not cls.__flags__ & IMMUTABLE_TYPE and t.lookup(cls, "__del__") is not MISSING:
+        t.graph_break("finalizer", f"{cls.__name__} has a __del__, which runs when Python says so")
 
 
 def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) -> Value:
@@ -331,8 +337,7 @@ def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
 
 def new_object(t: Tracer, cls: type, args: Sequence[Value], kwargs: Kwargs) -> Value:
     """``object.__new__(cls, *args, **kwargs)``; Python itself says what it refuses."""
-    if t.lookup(cls, "__del__") is not MISSING:
-        t.graph_break("finalizer", f"{cls.__name__} has a __del__, which runs when Python says so")
+    _check_finalizer(t, cls)
     plain = t.lookup(cls, "__init__") is object.__init__
     unwanted = (args or kwargs) and (plain or t.lookup(cls, "__new__") is not object.__new__)
     if unwanted or getattr(cls, "__abstractmethods__", None):

@@ -51,5 +51,5 @@ def init_exception(
     exc.args = args
     if issubclass(exc.type_, ImportError) and len(args) == 1:
         kwargs = kwargs | {"msg": args[0]}
-    unset = dict.fromkeys(exc.slots.keys() & {*names, "msg"}, Const(None))
-    exc.slots |= unset | kwargs
+    exc.slots |= dict.fromkeys(exc.slots.keys() & {*names, "msg"}, Const(None))
+    exc.slots |= kwargs

@@ -47,7 +47,7 @@ def _class_item(t: Tracer, obj: Known, key: Value) -> Value:
             return made(t, real)
     except NotConstant:
         pass
-    except TypeError as error:
+    except Exception as error:
         t.raise_real(error)
     return t.graph_break("class-item", f"{obj.value.__name__}[{key.describe()}]")
 

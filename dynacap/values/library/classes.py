@@ -87,6 +87,17 @@ def _ask(t: Tracer, classinfo: Value, name: str, operand: Value, check: Any) -> 
     return truth(t, call_special(t, classinfo, name, [operand]))
 
 
+class _Instance:
+    """What passes for an instance of a class, to ask whether it inherits or is registered."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return self.cls
+
+
 def _follows_protocol(t: Tracer, obj: Value, cls: type) -> bool:
     if not getattr(cls, "_is_protocol", False):
         return issubclass(obj.cls, cls)
@@ -95,21 +106,14 @@ def _follows_protocol(t: Tracer, obj: Value, cls: type) -> bool:
             TypeError,
             "Instance and class checks can only be used with @runtime_checkable protocols",
         )
-    if issubclass_or_false(obj.cls, cls):
+    _guard_registrations(t, obj.cls, cls)
+    if isinstance(cls, abc.ABCMeta) and abc.ABCMeta.__instancecheck__(cls, _Instance(obj.cls)):
         return True
     for name in sorted(typing._get_protocol_attrs(cls)):  # type: ignore[attr-defined]
         found = attribute_or_none(t, obj, name)
         if found is None or (is_none(found) and callable(getattr(cls, name, None))):
             return False
     return True
-
-
-def issubclass_or_false(sub: type, cls: type) -> bool:
-    """``issubclass``, False for protocols with data members, which refuse to answer."""
-    try:
-        return issubclass(sub, cls)
-    except TypeError:
-        return False
 
 
 @handles(issubclass)
