@@ -211,9 +211,13 @@ class _Writer:
             depth = max(depth, self._depth(axis))
         if isinstance(node, Local):
             depth = next(d for d, s in enumerate(self.scopes) if node.name in s.locals)
-        elif isinstance(node, Load) and node.buffer in self.kernel.writes:
+        elif isinstance(node, Load) and self._changes(node.buffer):
             depth = max(depth, self._row_depth())
         self.depth_of[number] = depth
+
+    def _changes(self, buffer: Buffer) -> bool:
+        """Whether the kernel itself writes what a buffer holds."""
+        return buffer in self.kernel.writes or buffer in self.kernel.scratch
 
     def _depth(self, axis: Axis) -> int:
         return next(d for d, scope in enumerate(self.scopes) if axis in scope.axes)

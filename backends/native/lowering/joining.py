@@ -94,6 +94,7 @@ def slice_backward(
     cx: Lowering, g: Field, sizes: Sequence[int], dim: int, start: int, end: int, step: int
 ) -> Any:
     """Zero around the gradient of a slice."""
+    dim %= len(sizes)
     size = sizes[dim]
     if step != 1 or not all(isinstance(n, int) for n in (size, start)) or 0 in g.shape:
         return NotImplemented

@@ -300,7 +300,10 @@ def _is_view(node: Node, result: Any) -> bool:
     if not returns or any(r.alias_info is None or r.alias_info.is_write for r in returns):
         return False
     first = result[0] if isinstance(result, list | tuple) and result else result
-    return _is_tensor(first) and not first.is_complex() and first.layout is torch.strided
+    if not _is_tensor(first) or first.is_complex() or first.layout is not torch.strided:
+        return False
+    source = node.args[0]
+    return isinstance(source, Node) and source.meta["val"].dtype is first.dtype
 
 
 def _plain(result: Any) -> bool:

@@ -87,9 +87,9 @@ def _truth(cx: Lowering, combiner: str, x: Field, dim: Any, keep: bool) -> Any:
 def arg_extreme(cx: Lowering, x: Field, dim: int | None = None, keep: bool = False) -> Any:
     """Where the first of the extremes stands."""
     which = "max" if cx.node.target is aten.argmax.default else "min"
-    if dim is None and len(x.shape) != 1:
+    if not x.shape or (dim is None and len(x.shape) != 1):
         return NotImplemented
-    return _extreme(cx, which, x, dims_of(x, dim)[0] if x.shape else 0, keep)[1]
+    return _extreme(cx, which, x, dims_of(x, dim)[0], keep)[1]
 
 
 @lowers(aten.max.dim, aten.min.dim)

@@ -42,3 +42,15 @@ def test_what_is_read_in_another_order_than_written_waits_for_it(same: Same) -> 
         return [e, joined, e.t() + z, joined.flip(0) * 2, e.cumsum(0).softmax(0).t() * e.t()]
 
     same(several, torch.randn(48, 48))
+
+
+def test_the_gradient_of_a_slice_counted_from_the_end(same: Same) -> None:
+    made = same(
+        lambda g: torch.ops.aten.slice_backward(g, [3, 5, 4], -2, 2, 4, 1), torch.randn(3, 2, 4)
+    )
+    assert not made.calls
+
+
+def test_a_view_of_another_dtype_is_asked_of_torch(same: Same) -> None:
+    z = torch.randn(5, 2, dtype=torch.complex64)
+    same(lambda z: [torch.view_as_real(z)[..., 1], torch.view_as_real(z).exp()], z)

@@ -93,3 +93,17 @@ def test_gradients(same: Same) -> None:
 
     made = same(gradients, torch.randn(3, 5, 64), torch.randn(64), rtol=1e-4, atol=1e-5)
     assert not made.calls
+
+
+def test_the_place_of_the_only_element(same: Same) -> None:
+    same(lambda z: [z.argmax(0), z.argmin(-1), z.argmax()], torch.tensor(2.5))
+
+
+def test_what_a_loop_itself_computes_is_read_inside_it(same: Same) -> None:
+    """Two columns, of rows kept in scratch memory: their places do not depend on the row."""
+
+    def added(z: Any) -> Any:
+        row = z.erf() * z
+        return row[:, 0:1] + row[:, 1:2]
+
+    same(added, torch.randn(8, 2))
