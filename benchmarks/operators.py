@@ -8,12 +8,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import dynacap
+from dynacap.backends.native import backend as native
+from dynacap.backends.native.loops.program import Call
+from dynacap.backends.native.lowering import lower
 from dynacap.backends.verify.compare import differences
 from dynacap.backends.verify.copies import copied
 from dynacap.backends.verify.exact import run_in_float64
@@ -119,4 +123,11 @@ def forget_numbers(*runs: Run) -> None:
 def watched_calls() -> Iterator[set[str]]:
     """The ATen operators that the native backend calls, in the graphs compiled meanwhile."""
     called: set[str] = set()
-    yield called
+
+    def watching(graph: Any) -> Any:
+        program = lower(graph)
+        called.update(str(step.target) for step in program.steps if isinstance(step, Call))
+        return program
+
+    with mock.patch.object(native, "lower", watching):
+        yield called

@@ -8,13 +8,18 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
 
 from dynacap import log
 from dynacap.backends.native.aten.trace import compile_traced
 from dynacap.backends.native.build import HOW_TO_GET_ONE, Compiler, build_later, find_compiler
 from dynacap.backends.native.c.program import program_source
 from dynacap.backends.native.loops.program import Buffer, is_symbolic
-from dynacap.backends.native.lowering import lower
+from dynacap.backends.native.lowering import NotLowered, lower
 from dynacap.backends.native.pending import Pending
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
@@ -23,6 +28,13 @@ from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule
 
 MODES = (None, "default", "background")
+
+# Operators whose results' sizes are in the data, or that need the data.
+_BEYOND_FAKE_TENSORS = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedOperatorException,
+)
 
 
 @register_backend(name="native")
@@ -49,11 +61,15 @@ def native(
         _run_eagerly(f"there is no C compiler: {HOW_TO_GET_ONE}")
         return graph_module.forward
     compile_aten = _Compile(crun, compiler, mode != "background")
-    return compile_traced(graph_module, example_inputs, compile_aten)
+    try:
+        return compile_traced(graph_module, example_inputs, compile_aten)
+    except _BEYOND_FAKE_TENSORS as error:
+        _run_eagerly(f"{type(error).__name__}: {error}")
+        return graph_module.forward
 
 
 def _run_eagerly(why: str) -> None:
-    log.warn_once("native", f"graphs of backend 'native' run eagerly: {why}")
+    log.warn_once(("native", why), f"a graph of backend 'native' runs eagerly: {why}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +81,11 @@ class _Compile:
     waits: bool
 
     def __call__(self, graph: torch.fx.GraphModule, part: str) -> Callable[..., Any]:
-        program = lower(graph.graph)
+        try:
+            program = lower(graph.graph)
+        except NotLowered as error:
+            _run_eagerly(str(error))
+            return graph.forward
         source = program_source(program)
         library = build_later(source.text, self.compiler)
         pending = Pending(library, graph, waits=self.waits)

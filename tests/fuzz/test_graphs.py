@@ -24,7 +24,7 @@ from tests.fuzz.hunt import MINUTES, hunted, limits
 from tests.fuzz.run import kind_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-BACKEND = os.environ.get("FUZZED_BACKEND", "aot_eager")
+BACKEND = os.environ.get("FUZZED_BACKEND", "native")
 
 
 @st.composite

@@ -83,6 +83,11 @@ def _none_only(value: Any) -> str:
     raise NotInC(f"{value!r}")
 
 
+def _dtype(value: Any) -> str:
+    """A dtype's number; the default of a schema is one already."""
+    return str(DTYPE_CODES.get(value, value))
+
+
 # schema type: (C type, value → text)
 _PLAIN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "int": ("int64_t", _int),
@@ -92,7 +97,7 @@ _PLAIN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "number": ("double", _number),
     "Scalar": ("double", _number),
     "str": ("const char*", _string),
-    "ScalarType": ("int32_t", lambda value: str(DTYPE_CODES[value])),
+    "ScalarType": ("int32_t", _dtype),
     "MemoryFormat": ("int32_t", lambda value: str(_MEMORY_FORMATS[value])),
     "Layout": ("int32_t", _layout),
     "Generator": ("AtenGeneratorHandle", _none_only),

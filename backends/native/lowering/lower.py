@@ -23,6 +23,10 @@ RULES: dict[torch._ops.OpOverload, Rule] = {}
 _VIEWS_BY_CONVENTION = frozenset({torch.ops.aten._unsafe_view.default})
 
 
+class NotLowered(NotImplementedError):
+    """A graph holds what is neither a kernel nor a call."""
+
+
 def lowers(*targets: torch._ops.OpOverload) -> Callable[[Rule], Rule]:
     """Register ``rule(lowering, *args, **kwargs)``: fields for tensors in, fields out.
 
@@ -88,7 +92,8 @@ class Lowering:
         if isinstance(self.result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float):
             return size_of(self.result)
         target = node.target
-        assert isinstance(target, torch._ops.OpOverload), f"{target} is no ATen operator"
+        if not isinstance(target, torch._ops.OpOverload):
+            raise NotLowered(f"{target} is no ATen operator")
         if _is_view(node, self.result):
             return self._view(node)
         rule = self.rules.get(target)
