@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from dynacap.testing import Scenario, call, program, scenario
 
@@ -66,3 +67,18 @@ def test_level_is_left_when_the_graph_raises() -> Scenario:
         return torch._C._functorch.maybe_current_level()
 
     return Scenario(f, [call(X, torch.tensor([0])), call(X, torch.tensor([9]))], after=after)
+
+
+@program((X,), breaks=1)
+def test_grad_is_one_break(x: Tensor) -> Any:
+    return torch.func.grad(lambda t: (t**2).sum())(x * 2) + 1
+
+
+@program((X,), breaks=1)
+def test_cond_is_one_break(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda t: t + 1, lambda t: t - 1, (x,)) * 2
+
+
+@program((X.clone().requires_grad_(),), breaks=1)
+def test_checkpoint_is_one_break(x: Tensor) -> Any:
+    return checkpoint(torch.sin, x * 2, use_reentrant=False) + 1

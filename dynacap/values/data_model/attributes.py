@@ -263,7 +263,11 @@ def instance_dict(t: Tracer, obj: Value) -> DictValue | None:
         attrs = DictValue()
     else:
         source = InstanceDict(obj.source) if obj.source is not None else None
-        wrapped = t.wrap(object.__getattribute__(real, "__dict__"), source)
+        try:
+            held = object.__getattribute__(real, "__dict__")
+        except AttributeError:
+            t.graph_break("unsupported-field", f"a {obj.cls.__name__} does not show its attributes")
+        wrapped = t.wrap(held, source)
         if not isinstance(wrapped, DictValue):
             return None
         attrs = wrapped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import gc
 import importlib
@@ -52,6 +53,9 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("traceback", traceback, "format_exc print_exc"),
     ("garbage-collector", gc, "collect disable enable freeze get_objects get_referrers"),
     ("weak-reference", weakref, "ref proxy finalize WeakValueDictionary WeakSet"),
+    ("async", asyncio, "run"),
+    ("async", asyncio.BaseEventLoop, "run_until_complete run_forever"),
+    ("async", asyncio.Runner, "run"),
     ("system", os, "putenv system getcwd listdir remove mkdir makedirs urandom getpid"),
 )
 

@@ -124,11 +124,7 @@ _refuse(
     " set_num_interop_threads set_flush_denormal set_warn_always set_printoptions",
 )
 _refuse(TRANSFORM, torch, "cond while_loop")
-_refuse(
-    TRANSFORM,
-    torch.func,
-    "grad grad_and_value vjp jvp jacrev jacfwd hessian functionalize functional_call",
-)
+_refuse(TRANSFORM, torch.func, "vjp jvp jacrev jacfwd hessian functionalize functional_call")
 
 
 def refusals() -> Iterable[tuple[Any, Refusal]]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from torch._functorch import predispatch, vmap as vmap_file
+from torch import func
+from torch._functorch import eager_transforms, predispatch, vmap as vmap_file
 
 from dynacap.values.base import Const, Value, constant_or
 from dynacap.values.container import ListValue, TupleValue
-from dynacap.values.natives import native
+from dynacap.values.function import FunctionValue
+from dynacap.values.natives import native, native_code
 from dynacap.values.tensor import breaks
 from dynacap.values.tensor.torch_state import leave_transforms, transform_depth
 from dynacap.values.tensor.value import TensorValue
@@ -32,6 +34,22 @@ def load_decompositions(t: Tracer, args: list[Value], kwargs: dict[str, Value]) 
     """Torch's own preparation, once in a process."""
     predispatch.lazy_load_decompositions()
     return Const(None)
+
+
+@native(eager_transforms.grad_impl, eager_transforms.grad_and_value_impl)
+def gradient(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> NoReturn:
+    """What ``torch.func.grad`` gave is called: it runs as it is, as a whole."""
+    breaks.refuse(t, breaks.TRANSFORM, "what torch.func.grad gave is called")
+
+
+for _transform in (func.jacrev, func.jacfwd, func.functionalize):
+
+    @native_code(_transform(len).__code__)
+    def transformed(
+        t: Tracer, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]
+    ) -> NoReturn:
+        """The same of the other transforms."""
+        breaks.refuse(t, breaks.TRANSFORM, "what a transform gave is called")
 
 
 @native(vmap_file.vmap_impl)
