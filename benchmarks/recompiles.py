@@ -1,0 +1,205 @@
+"""How often models are captured anew as sizes vary, beside torch.compile(backend="eager").
+
+    python benchmarks/recompiles.py [-k TEXT] [--only dynacap|torch]
+
+Each model of the zoo is called with batch sizes 1, 2, 3, 5, 8, 16, and with lengths of its second
+dimension 4, 6, 7, 9, 12, 16 (sequences, or the height of images: times 4), as far as eager PyTorch
+takes them; results must be eager's. Shown is how many captures came after the first: the graphs
+that were captured, over those of the first call. Each runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from compilers import COMPILERS
+from machine import save
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from torch import Tensor
+from zoo import ZOO, Entry
+
+from dynacap.testing import Branch, Snapshot, Tolerance, differences
+
+VARIED = {"batch": (0, (1, 2, 3, 5, 8, 16)), "length": (1, (4, 6, 7, 9, 12, 16))}
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass
+class Count:
+    """One model under one compiler: graphs of the first call, and all captured after it."""
+
+    name: str
+    what: str
+    compiler: str = ""
+    sizes: list[int] = field(default_factory=list)
+    first: int = 0
+    later: int = 0
+    right: bool = True
+    error: str = ""
+
+    @property
+    def anew(self) -> float:
+        """Captures after the first, in whole programs."""
+        return self.later / max(self.first, 1)
+
+
+class _Enough(Exception):
+    """The first call was seen."""
+
+
+def first_call(entry: Entry) -> tuple[Any, Call]:
+    """The model and the arguments of its first call."""
+    built = entry.build()
+    seen: list[Call] = []
+
+    def look(*args: Any, **kwargs: Any) -> Any:
+        seen.append((args, kwargs))
+        raise _Enough
+
+    try:
+        built.drive(look)
+    except (_Enough, AttributeError):
+        pass
+    return built.model, seen[0]
+
+
+def resized(call: Call, dim: int, size: int) -> Call:
+    """The same with another size of that dimension of each tensor that has it."""
+
+    def change(value: Any) -> Any:
+        if not isinstance(value, Tensor) or value.dim() <= dim:
+            return copy.deepcopy(value)
+        if dim == 1 and value.dim() == 4:  # images: the height
+            return _repeated(value, 2, 4 * size)
+        return _repeated(value, dim, size)
+
+    made: Call = torch.utils._pytree.tree_map(change, call)
+    return made
+
+
+def _repeated(value: Tensor, dim: int, size: int) -> Tensor:
+    return value.index_select(dim, torch.arange(size) % value.shape[dim])
+
+
+def fits(model: Any, call: Call) -> bool:
+    try:
+        model(*copy.deepcopy(call[0]), **copy.deepcopy(call[1]))
+    except Exception:
+        return False
+    return True
+
+
+def described(result: Any) -> Branch:
+    return Branch("run", {"result": Snapshot().describe(result, "result")})
+
+
+def run(entry: Entry, what: str, compiler: str) -> Count:
+    """Count the captures of one model."""
+    dim, sizes = VARIED[what]
+    chosen = COMPILERS[compiler]
+    count = Count(entry.name, what, compiler)
+    model, call = first_call(entry)
+    with torch.set_grad_enabled(entry.grad_in_eval):
+        calls = {size: resized(call, dim, size) for size in sizes}
+        calls = {size: made for size, made in calls.items() if fits(model, made)}
+        target = chosen.compile(copy.deepcopy(model))
+        for number, (size, (args, kwargs)) in enumerate(calls.items()):
+            torch.manual_seed(3)
+            wanted = described(model(*copy.deepcopy(args), **copy.deepcopy(kwargs)))
+            before = chosen.counters().get("graphs", 0)
+            torch.manual_seed(3)
+            found = described(target(*args, **kwargs))
+            gained = chosen.counters().get("graphs", 0) - before
+            count.first, count.later = (
+                (gained, 0) if number == 0 else (count.first, count.later + gained)
+            )
+            count.right &= not list(differences(wanted, found, tolerance=Tolerance(2.0)))
+            count.sizes.append(size)
+    return count
+
+
+def isolated(entry: Entry, what: str, compiler: str, limit: int) -> Count:
+    """The same in a forked process."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read_end)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        signal.alarm(limit)
+        try:
+            made = run(entry, what, compiler)
+        except BaseException as error:
+            made = Count(entry.name, what, compiler, error=f"{type(error).__name__}: {error}"[:200])
+        with os.fdopen(write_end, "w") as pipe:
+            json.dump(asdict(made), pipe)
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return Count(**json.loads(text)) if text else Count(entry.name, what, compiler, error="died")
+
+
+def counts(wanted: list[Entry], shown: list[str], limit: int) -> Iterator[list[Count]]:
+    for entry in track(wanted, "running models"):
+        for what in VARIED:
+            group = [isolated(entry, what, compiler, limit) for compiler in shown]
+            for one in group:
+                print(one, file=sys.stderr, flush=True)
+            yield group
+
+
+def show(found: list[list[Count]], shown: list[str]) -> None:
+    """Print the table and the totals."""
+    table = Table(title="captures after the first, as sizes vary")
+    for heading in ("model", "varies", "sizes", *shown, "right", "error"):
+        table.add_column(heading)
+    for group in found:
+        if len(group[0].sizes) > 1 or group[0].error:
+            sizes = " ".join(map(str, group[0].sizes))
+            right = " ".join("yes" if one.right else "NO" for one in group)
+            errors = "; ".join(one.error for one in group if one.error)
+            anew = [f"{one.anew:.1f}" for one in group]
+            table.add_row(group[0].name, group[0].what, sizes, *anew, right, errors)
+    console = Console(width=160)
+    console.print(table)
+    usable = [
+        group for group in found if all(len(one.sizes) > 1 and not one.error for one in group)
+    ]
+    for at, name in enumerate(shown):
+        most = max((group[at].anew for group in usable), default=0)
+        total = sum(group[at].anew for group in usable)
+        console.print(f"{name}: {total:.0f} for {len(usable)} sequences, at most {most:.1f}")
+    if len(shown) == 2:
+        more = [f"{g[0].name} {g[0].what}" for g in usable if g[0].anew > g[1].anew]
+        console.print(f"more than torch.compile: {', '.join(more) or 'none'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-k", default="", help="only models whose name holds this text")
+    parser.add_argument("--only", choices=("dynacap", "torch"))
+    parser.add_argument("--limit", type=int, default=180, help="seconds for one model")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    shown = [options.only] if options.only else ["dynacap", "torch"]
+    wanted = [entry for entry in ZOO.values() if options.k in entry.name]
+    found = list(counts(wanted, shown, options.limit))
+    show(found, shown)
+    if not options.k:
+        save("recompiles", [asdict(one) for group in found for one in group])
+
+
+if __name__ == "__main__":
+    main()
