@@ -263,3 +263,34 @@ class TestMarks:
         x = torch.rand(5, 4)
         dynacap.maybe_mark_dynamic(x, 0)
         assert self.captures(lambda x: x + torch.ones(5, 1), [x]) == 1
+
+
+def test_a_size_behind_a_plain_tuple() -> None:
+    def program(x: Tensor) -> Any:
+        return (-1, *()) + x.shape[1:] + (2,), (3,) + x.shape, x + 1
+
+    check_same(program, *((torch.ones(n, n + 2),) for n in (2, 3, 5)), breaks=0, graphs=2)
+
+
+def test_looking_for_what_dies_fixes_no_number() -> None:
+    def firsts(numbers: Any) -> Any:
+        try:
+            yield from numbers
+        finally:
+            len(numbers)
+
+    def program(x: Tensor) -> Any:
+        n, held = x.shape[0], [x.shape[0] * 2]
+        first = next(firsts([1, 2]))  # a generator that is dropped half-way
+        return x * n + held[0] + first
+
+    check_same(program, *((torch.ones(n, 2),) for n in (2, 3, 5, 6)), breaks=0, graphs=2)
+
+
+def test_kernels_that_know_symbolic_sizes_in_python_alone() -> None:
+    def program(x: Tensor) -> Any:
+        y = x.reshape(x.shape[0] * 2, -1, 2)
+        z = torch.zeros(x.shape[0], 2, 2).reshape(x.shape[0] * 2, 1, 2)
+        return z.baddbmm(batch1=y, batch2=y.transpose(-1, -2), beta=1.0, alpha=0.5)
+
+    check_same(program, *((torch.ones(n, 8),) for n in (2, 3, 5)), breaks=0, graphs=2)

@@ -55,10 +55,15 @@ def _pinned(
 def _needed(fusion: Fusion, pinned: frozenset[Buffer]) -> dict[int, set[Buffer]]:
     """For each group the buffers that it must leave in memory."""
     needed: dict[int, set[Buffer]] = defaultdict(set)
+    homes: dict[Buffer, int] = {}
     for at, slot in enumerate(fusion.slots):
         if not isinstance(slot, Group):
             continue
         needed[at].update(pinned.intersection(slot.writers))
+        for buffer in slot.writers:  # whose parts several groups write
+            if (home := homes.setdefault(buffer, at)) != at:
+                needed[home].add(buffer)
+                needed[at].add(buffer)
         for member in slot.members:
             for load in loads(member.equation.value):
                 source = fusion.filled.get(load.buffer)
