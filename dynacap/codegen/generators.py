@@ -47,7 +47,8 @@ def put(e: Emitter, value: GeneratorValue, name: str) -> str:
 def end_generator(generator: Any) -> None:
     """Have a generator be at its end, without running it: closed before it started, so to speak."""
     access = generator_access()
-    assert access is not None
+    if access is None or generator.gi_frame is None:
+        return
     nothing = dict.fromkeys(range(len(localsplus(generator.gi_code))), MISSING)
     access[1](generator, 0, False, nothing, (), MISSING)
     generator.close()

@@ -85,7 +85,7 @@ def death_shows(value: Value | None) -> bool:
         if real is not None:
             return has_finalizer(real) or _is_watched(real)
         return type(value) is ObjectValue and value.cls.__weakrefoffset__ != 0
-    return type(value) is GeneratorValue and value.state == "suspended"
+    return type(value) is GeneratorValue and value.state in ("suspended", "outside")
 
 
 def _is_watched(real: Any) -> bool:
@@ -116,7 +116,7 @@ def keep_outside(m: Machine, frame: Frame) -> None:
 
 def _dies_quietly(value: object) -> bool:
     """Whether it is a generator that is over, or waits where no handler would run."""
-    if not isinstance(value, GeneratorValue):
+    if not isinstance(value, GeneratorValue) or value.state == "outside":
         return False
     return value.state == "done" or not any(handlers_around(value.frame))
 

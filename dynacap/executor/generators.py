@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dynacap.executor.exceptions import set_context, unwind
 from dynacap.executor.frame import Frame
+from dynacap.executor.outside_generators import read_frame
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.data_model.items import stop_value
@@ -42,14 +43,16 @@ def resume_generator(
     m: Machine, gen: GeneratorValue, sent: Value | None, thrown: Value | None
 ) -> Value:
     """Run until the next yield; UserRaise(StopIteration) with the return value at the end."""
+    if gen.state == "outside":
+        read_frame(m, gen)
+    if gen.real is not None:
+        m.touch(gen)
     if gen.state == "running":
         m.raise_error(ValueError, "generator already executing")
     if gen.state == "done":
         if thrown is not None:
             _throw_outright(m, thrown)
         raise UserRaise(ExceptionValue(StopIteration, []))
-    if gen.real is not None:
-        m.touch(gen)
     frame: Frame = gen.frame
     if gen.state == "new":
         _start(m, gen, sent, thrown)

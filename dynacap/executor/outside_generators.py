@@ -11,7 +11,6 @@ import types
 from typing import Any
 
 from dynacap.executor.frame import Frame
-from dynacap.executor.machine import Machine
 from dynacap.guards import generators as reading
 from dynacap.guards.generators import GeneratorFunction, GeneratorShape, GeneratorSlot
 from dynacap.guards.raw import MISSING
@@ -35,26 +34,31 @@ if _access is not None:
 
 @builds(types.GeneratorType)
 def build_generator(m: Any, real: Any, source: Source | None) -> Value:
-    """A frame that has been put aside, or an object if it cannot be read."""
-    state = reading.state(real)
-    index = None if state is None else _place(state)
-    shape = reading.shape(real, state)
-    if source is None or (shape != reading.FINISHED and (index is None or _varies(m, real))):
+    """A generator; its frame is read, and guarded, once it goes on."""
+    if source is None or _access is None:
         return build_object(m, real, source)
     guard_type(m, real, source)
+    return GeneratorValue(None, None, state="outside", real=real, source=source)
+
+
+def read_frame(m: Any, gen: GeneratorValue) -> None:
+    """Have the frame of a generator from outside, to go on with it; breaks if it cannot be read."""
+    state = reading.state(gen.real)
+    index = None if state is None else _place(state)
+    shape, source = reading.shape(gen.real, state), gen.source
+    assert source is not None
+    if shape != reading.FINISHED and (index is None or _varies(m, gen.real)):
+        m.graph_break("outside-generator", "a generator that was made outside goes on")
     m.guard("ConstEq", GeneratorShape(source), shape)
     if state is None or index is None:
-        return GeneratorValue(None, None, state="done", real=real, source=source)
-    function = m.wrap(state[1], GeneratorFunction(source))
-    assert isinstance(function, FunctionValue)
-    frame = _frame(m, function, state, source)
-    frame.index, frame.pc = index, index + 1
-    gen = frame.generator = GeneratorValue(function, frame, real=real, source=source)
-    if state[2] >= 0:
-        gen.state = "suspended"
-    else:
+        gen.state = "done"
+        return
+    gen.function = m.wrap(state[1], GeneratorFunction(source))
+    gen.frame = frame = _frame(m, gen.function, state, source)
+    frame.index, frame.pc, frame.generator = index, index + 1, gen
+    gen.state = "suspended" if state[2] >= 0 else "new"
+    if gen.state == "new":
         frame.push(NONE)  # what the first ``next`` sends
-    return gen
 
 
 def _place(state: reading.GeneratorState) -> int | None:
@@ -79,11 +83,10 @@ def _varies(m: Any, real: Any) -> bool:
     return built[code] > MOST_BUILT
 
 
-def _frame(
-    m: Machine, function: FunctionValue, state: reading.GeneratorState, source: Source
-) -> Frame:
+def _frame(m: Any, function: FunctionValue, state: reading.GeneratorState, source: Source) -> Frame:
     code, _, _, slots, held = state
-    frame = Frame(function, *m.globals_of(function), [None] * code.co_nlocals)
+    globals_, builtins = m.globals_of(function)
+    frame = Frame(function, globals_, builtins, [None] * code.co_nlocals)
     for slot, cell in enumerate(localsplus(code)):
         if held[slot] is MISSING:
             continue

@@ -76,9 +76,9 @@ class BoundMethod(Value):
 class GeneratorValue(Value):
     """A generator made inside: an executor frame that has been put aside.
 
-    ``state`` is "new", "suspended", "running" or "done"; ``level`` the nested loop that it belongs
-    to (see the executor's finalizers).  ``handled`` is the exception that it is handling itself,
-    ``outer`` the one that whoever resumed it is.
+    ``state`` is "new", "suspended", "running" or "done", or "outside" where it is not known yet.
+    ``level`` is the nested loop that it belongs to (see the executor's finalizers), ``handled`` the
+    exception that it is handling itself, ``outer`` the one that whoever resumed it is.
     """
 
     cls: ClassVar[type] = types.GeneratorType

@@ -258,3 +258,20 @@ def test_two_that_feed_each_other(x: Tensor, n: int) -> Any:
         found.append(next(pipe))
         told(len(found))
     return found, next(source), next(pipe)
+
+
+def test_one_that_is_only_handed_on_is_not_looked_at() -> None:
+    """Where it stands matters to no one: one capture is enough."""
+
+    def function(x: Tensor, gen: Gen) -> Any:
+        kept = [gen]
+        y = x + 1
+        told("handed on")
+        return y * 2, kept
+
+    def build() -> Scenario:
+        gen = counting(X, 9)
+        calls = [call(X, gen) for _ in range(3)]
+        return Scenario(function, calls, after=lambda index, result: next(gen))
+
+    assert check_scenario(build).counters["recompiles"] == 0
