@@ -359,7 +359,11 @@ def generator(taken: Snapshot, value: types.GeneratorType[Any, Any, Any], path: 
 
 def iterator(taken: Snapshot, value: Any, path: str) -> Node:
     """Iterators of the language tell where they stand through `__reduce__`, without moving."""
-    return Branch(type_name(value), taken.parts(numbered(value.__reduce__()[1:]), path))
+    try:
+        state = value.__reduce__()[1:]
+    except RuntimeError as error:  # what it walks has another size by now
+        return Leaf(f"{type_name(value)}: {error}")
+    return Branch(type_name(value), taken.parts(numbered(state), path))
 
 
 def module(taken: Snapshot, value: torch.nn.Module, path: str) -> Node:
