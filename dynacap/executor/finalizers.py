@@ -20,6 +20,7 @@ from dynacap.values.base import Lazy, UserRaise, Value
 from dynacap.values.function import GeneratorValue
 from dynacap.values.library.generators import close_generator
 from dynacap.values.object import ExceptionValue, ObjectValue
+from dynacap.values.symbol import SymbolValue
 
 if TYPE_CHECKING:
     from dynacap.executor.machine import Machine
@@ -233,6 +234,8 @@ def children(m: Machine, value: Value) -> list[Value]:
     found: list[Value] = []
     if isinstance(value, GeneratorValue) and value.state == "done":
         return found  # its frame is cleared
+    if type(value) is SymbolValue:
+        return found  # numbers; to be read would fix it
     for cls in type(value).__mro__:
         names = cls.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:

@@ -45,11 +45,14 @@ class FakeWorld:
         Setting the mode this way skips the bookkeeping of ``with mode``, which is made for modes
         that nest: capture never runs under another fake mode.
         """
+        # Kernels in C++ take no symbolic sizes where there is one in Python that does.
+        symbolic = None if self.mode.shape_env is None else torch._C._EnablePythonDispatcher()
         _enter_mode(self.mode)
         try:
             return target(*args, **kwargs)
         finally:
             _leave_mode(self._key)
+            del symbolic
 
     def of(self, real: torch.Tensor) -> torch.Tensor:
         """A fake of a real tensor of a plain class."""

@@ -77,11 +77,14 @@ def _size_method(raw: Any) -> None:
         if found is not None:
             return found
         # A size together with what is no constant: the plain tuple's method will do.
-        plain = getattr(tuple, raw.__name__, None)
         if raw.__name__ not in _GIVE_SIZES or not isinstance(args[0], TupleValue):
             return fold_or_break(t, raw, args, kwargs)
-        found = t.call(Known(plain), [TupleValue(args[0].items), *args[1:]], kwargs)
-        return _as_size(found)
+        operands = [TupleValue(args[0].items), *args[1:]]
+        if raw.__name__ == "__radd__":  # which a tuple does not have
+            if not isinstance(args[1], TupleValue):
+                return fold_or_break(t, raw, args, kwargs)
+            return _as_size(t.call(Known(tuple.__add__), operands[::-1], kwargs))
+        return _as_size(t.call(Known(getattr(tuple, raw.__name__)), operands, kwargs))
 
 
 def _as_size(found: Value) -> Value:

@@ -54,3 +54,14 @@ def test_the_gradient_of_a_slice_counted_from_the_end(same: Same) -> None:
 def test_a_view_of_another_dtype_is_asked_of_torch(same: Same) -> None:
     z = torch.randn(5, 2, dtype=torch.complex64)
     same(lambda z: [torch.view_as_real(z)[..., 1], torch.view_as_real(z).exp()], z)
+
+
+def test_parts_that_are_written_by_several_kernels(same: Same) -> None:
+    """The first column can be written before the product, and the second not."""
+
+    def joined(u: Any, s: Any, m: Any, a: Any) -> list[Any]:
+        scaled = u * s
+        column = a[:, 0] - (u * (m @ s)).squeeze(-1)
+        return [scaled, torch.cat([a, column.unsqueeze(-1)], -1).tril(-1)]
+
+    same(joined, torch.randn(1, 1), torch.randn(3, 1), torch.randn(3, 3), torch.randn(3, 1))
