@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -223,6 +224,25 @@ def show_total(results: list[Result], hook: str) -> None:
         print(f"    {title}: " + ", ".join(f"{reason} {count}" for reason, count in most))
 
 
+def save_results(results: list[Result], path: Path) -> None:
+    """Write what was found, in place of what the file says of the same modules, hooks and Python.
+
+    Of each difference the last line is kept, which is that of the exception.
+    """
+    known: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    here = {"python": platform.python_version(), "day": time.strftime("%Y-%m-%d")}
+    for result in results:
+        found = {**here, **asdict(result), "share": round(result.share, 1)}
+        found["differing"] = {
+            test: (before, after, detail.strip().rpartition("\n")[2].strip()[:200])
+            for test, (before, after, detail) in result.differing.items()
+        }
+        same = [found[name] for name in ("python", "hook", "module")]
+        known = [each for each in known if [each[n] for n in ("python", "hook", "module")] != same]
+        known.append(found)
+    path.write_text(json.dumps(known, indent=1) + "\n")
+
+
 def main() -> int:
     """Run what was asked for; the exit status tells whether all verdicts are the same."""
     parser = argparse.ArgumentParser(
@@ -247,7 +267,7 @@ def main() -> int:
     for hook in options.hook:
         show_total(results, hook)
     if options.json:
-        options.json.write_text(json.dumps([asdict(result) for result in results], indent=1))
+        save_results(results, options.json)
     return any(result.differing for result in results)
 
 

@@ -231,3 +231,8 @@ def test_text_of_a_list_that_is_too_deep(x: Tensor) -> Any:
         return repr(deep), x
     except RecursionError:
         return x + 1
+
+
+@program((X, slice([], 1)), breaks=None)
+def test_a_slice_from_outside_that_is_no_constant(x: Tensor, made: Any) -> Any:
+    return x + 1, type(made.start), made.stop
