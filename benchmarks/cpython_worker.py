@@ -43,12 +43,14 @@ Key = tuple[str, str, int]
 def is_of_tests(code: CodeType, globals_: dict[str, Any]) -> bool:
     """Whether code belongs to the test package, or was made by its tests.
 
-    Made from text is code of all kinds of modules, such as the methods of their dataclasses.
+    Made from text is code of all kinds of modules, such as the methods of their dataclasses; that
+    of named tuples, our own among them, says nothing of who asked for it.
     """
     if code.co_filename.startswith(TESTS):
         return True
     owner = str(globals_.get("__name__", "")).partition(".")[0]
-    return code.co_filename.startswith(_MADE_BY_TESTS) and owner not in _OTHERS
+    others = owner in _OTHERS or owner.startswith("namedtuple_")
+    return code.co_filename.startswith(_MADE_BY_TESTS) and not others
 
 
 def key_of(code: CodeType) -> Key:
