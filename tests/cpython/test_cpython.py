@@ -23,4 +23,4 @@ def test_verdicts_are_those_without_capture(module: str) -> None:
         assert result.tests
         assert not result.differing
         assert not result.internal
-        assert result.share > 60
+        assert result.share > 80
