@@ -97,7 +97,7 @@ class Lowering:
         if _is_view(node, self.result):
             return self._view(node)
         rule = self.rules.get(target)
-        if rule is None or not _plain(self.result) or _empty(node):
+        if rule is None or not _plain(self.result) or not _sized(node):
             return self._call(target)
         before = len(self.steps)
         try:
@@ -143,7 +143,8 @@ class Lowering:
 
     def buffer(self, name: str, value: torch.Tensor, kind: Kind = "temporary") -> Buffer:
         """A new buffer laid out as a tensor is."""
-        buffer = Buffer(name, value.dtype, sizes_of(value.shape), sizes_of(value.stride()), 0, kind)
+        strides = sizes_of(value.stride()) if value.layout is torch.strided else ()
+        buffer = Buffer(name, value.dtype, sizes_of(value.shape), strides, 0, kind)
         self.buffers.append(buffer)
         return buffer
 
@@ -316,10 +317,20 @@ def _plain(result: Any) -> bool:
     return all(_dense(value) for value in _tensors(result))
 
 
-def _empty(node: Node) -> bool:
-    """Whether a tensor without elements takes part."""
-    values = [source.meta.get("val") for source in node.all_input_nodes]
-    return any(0 in tensor.shape for tensor in _tensors([*values, *_tensors(node.meta["val"])]))
+def _sized(node: Node) -> bool:
+    """Whether every tensor that takes part has elements, and a number of them that is known.
+
+    Loops over symbolic sizes are not written yet: those operators are called.
+    """
+    values = [other.meta.get("val") for other in node.all_input_nodes]
+    tensors = [tensor for value in values for tensor in _tensors(value)]
+    tensors += list(_tensors(node.meta["val"]))[:1]  # the others may be placeholders for nothing
+    return all(
+        tensor.layout is torch.strided
+        and all(isinstance(size, int) for size in (*tensor.shape, *tensor.stride()))
+        and 0 not in tensor.shape
+        for tensor in tensors
+    )
 
 
 def _tensors(result: Any) -> Iterator[torch.Tensor]:

@@ -273,6 +273,72 @@ def layer_norm_backward(
     return of_input, of_weight, of_bias
 
 
+@lowers(aten._native_batch_norm_legit_no_training.default)
+def batch_norm(
+    cx: Lowering, x: Field, weight: Field | None, bias: Field | None, mean_: Field, var: Field,
+    momentum: float, eps: float,
+) -> Any:  # fmt: skip
+    """With statistics that are given: a line for each channel, and nothing to save."""
+    if any(user.users and user.args[1] != 0 for user in cx.node.users):
+        return NotImplemented
+    dtype = wide(x.dtype)
+    scale, weight, bias = (
+        None if v is None else _channels(v.to(dtype), x)
+        for v in (apply("rsqrt", var.to(dtype) + eps), weight, bias)
+    )
+    normal = (x.to(dtype) - _channels(mean_.to(dtype), x)) * scale
+    return affine(normal, weight, bias), None, None
+
+
+def _channels(per_channel: Field, x: Field) -> Field:
+    """One number for each channel, to broadcast against ``x``."""
+    shape = tuple(size if d == 1 else 1 for d, size in enumerate(x.shape))
+    return Field(shape, per_channel.dtype, lambda place: per_channel.at((place[1],)))
+
+
+@lowers(aten.native_batch_norm.default)
+def native_batch_norm(
+    cx: Lowering, x: Field, weight: Field | None, bias: Field | None, mean_: Field | None,
+    var: Field | None, training: bool, momentum: float, eps: float,
+) -> Any:  # fmt: skip
+    """In evaluation; in training it changes its statistics in place."""
+    if training or mean_ is None or var is None:
+        return NotImplemented
+    return batch_norm(cx, x, weight, bias, mean_, var, momentum, eps)
+
+
+@lowers(aten.native_group_norm.default)
+def group_norm(
+    cx: Lowering, x: Field, weight: Field | None, bias: Field | None, n: int, channels: int,
+    area: int, groups: int, eps: float,
+) -> Any:  # fmt: skip
+    """Mean and variance of each group of channels of each sample."""
+    if x.buffer is None or any(not isinstance(s, int) for s in x.shape):
+        return NotImplemented
+    dtype, each = wide(x.dtype), channels // groups
+    space = x.shape[2:]
+
+    def at(place: Place) -> Expression:
+        sample, group, channel, *rest = place
+        return x.at((sample, group * each + channel, *rest)).to(dtype)
+
+    split = Field((n, groups, each, *space), dtype, at)
+    var, mean_ = moments(cx, split, list(range(2, len(split.shape))))
+    rstd = apply("rsqrt", var + eps)
+
+    def of_group(per_group: Field) -> Field:
+        def at(place: Place) -> Expression:
+            ones = (Index({}),) * (len(split.shape) - 2)
+            return per_group.at((place[0], place[1] // each, *ones))
+
+        return Field(x.shape, dtype, at)
+
+    normal = (x.to(dtype) - of_group(mean_)) * of_group(rstd)
+    weight, bias = (None if v is None else _channels(v, x) for v in (weight, bias))
+    dims = list(range(2, len(split.shape)))
+    return affine(normal, weight, bias), squeezed(mean_, dims), squeezed(rstd, dims)
+
+
 @lowers(aten.mse_loss.default)
 def mse_loss(cx: Lowering, x: Field, target: Field, reduction: int = 1) -> Any:
     """The square of the difference: each, the mean, or the sum."""

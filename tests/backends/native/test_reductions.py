@@ -107,3 +107,24 @@ def test_what_a_loop_itself_computes_is_read_inside_it(same: Same) -> None:
         return row[:, 0:1] + row[:, 1:2]
 
     same(added, torch.randn(8, 2))
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 5, 4), (2, 8, 7), (2, 4)])
+def test_norms_of_channels(same: Same, shape: tuple[int, ...]) -> None:
+    channels = shape[1]
+    x, w, b, mean = torch.randn(shape), *(torch.randn(channels) for _ in range(3))
+    var = torch.rand(channels) + 0.1
+    made = same(lambda x, w, b: [F.group_norm(x, 2, w, b), F.group_norm(x, 4).relu()], x, w, b)
+    assert not made.calls
+    made = same(lambda *a: F.batch_norm(*a).relu(), x, mean, var, w, b)
+    assert len(made.kernels) == 1
+    assert not [call for call in made.calls if "norm" in call]
+
+
+def test_sizes_that_are_not_known_are_left_to_the_operators() -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from dynacap.backends.native.lowering import lower
+
+    graph = make_fx(lambda x: (x + 1).sum(-1), tracing_mode="symbolic")(torch.randn(3, 5)).graph
+    assert [type(step).__name__ for step in lower(graph).steps] == ["Call", "Call"]
