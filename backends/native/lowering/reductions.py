@@ -282,10 +282,8 @@ def batch_norm(
     if any(user.users and user.args[1] != 0 for user in cx.node.users):
         return NotImplemented
     dtype = wide(x.dtype)
-    scale, weight, bias = (
-        None if v is None else _channels(v.to(dtype), x)
-        for v in (apply("rsqrt", var.to(dtype) + eps), weight, bias)
-    )
+    scale = _channels(apply("rsqrt", var.to(dtype) + eps), x)
+    weight, bias = (None if v is None else _channels(v.to(dtype), x) for v in (weight, bias))
     normal = (x.to(dtype) - _channels(mean_.to(dtype), x)) * scale
     return affine(normal, weight, bias), None, None
 
