@@ -40,7 +40,7 @@ def measured(*arguments: str, caches: str = "", limit: int = 900) -> Found:
         environment |= {
             "TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor",
             "TRITON_CACHE_DIR": f"{caches}/triton",
-            "DYNACAP_CACHE_FOLDER": f"{caches}/dynacap",
+            "DYNACAP_CACHE_DIR": f"{caches}/dynacap",
         }
     command = [sys.executable, str(WORKER), *arguments]
     try:

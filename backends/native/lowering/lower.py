@@ -240,14 +240,14 @@ class Lowering:
     def _call(self, target: torch._ops.OpOverload) -> Any:
         node, value = self.node, self.result
         several = isinstance(value, list | tuple)
-        values = value if several else (value,)
+        values = value if several else (value,) if target._schema.returns else ()
         results = [
             self.buffer(f"{node.name}_{i}" if several else node.name, v) if _is_tensor(v) else None
             for i, v in enumerate(values)
         ]
         args, kwargs = tuple(self.read(node.args)), self.read(node.kwargs)
         self.steps.append(Call(target, args, kwargs, tuple(results), (node,)))
-        return results if several else results[0]
+        return results if several or not results else results[0]
 
 
 def loops_over(shape: Sequence[Size], strides: Sequence[Size]) -> tuple[tuple[Axis, ...], Place]:

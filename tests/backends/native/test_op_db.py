@@ -14,7 +14,8 @@ NAMES = """add clamp pow where nn.functional.gelu nn.functional.silu sum mean am
     softmax logsumexp nn.functional.layer_norm nn.functional.batch_norm
     nn.functional.cross_entropy cat narrow_copy index_select gather index_put index_fill
     nn.functional.pad:constant matmul nn.functional.linear nn.functional.conv2d
-    nn.functional.dropout randint complex fft.fft linalg.cholesky cumsum sort""".split()
+    nn.functional.dropout randint complex fft.fft linalg.cholesky linalg.ldl_factor
+    linalg.householder_product cumsum sort""".split()
 
 
 @pytest.mark.parametrize("name", NAMES)
