@@ -87,10 +87,11 @@ class Cache:
     def _make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = os.lstat(self.folder)
-        if not stat.S_ISDIR(status.st_mode) or not _private(status):
+        whole = stat.S_ISDIR(status.st_mode) and _private(status)
+        if not whole or any(map(_open_to_others, self.folder.absolute().parents)):
             raise NotPrivate(
-                f"{self.folder} belongs to another user or can be written by others; make it"
-                " yours alone (chmod 700), or set DYNACAP_CACHE_DIR"
+                f"{self.folder}, or a folder above it, belongs to another user or can be written"
+                " by others; make it yours alone (chmod 700), or set DYNACAP_CACHE_DIR"
             )
 
     def _shrink(self, keep: Path) -> None:
@@ -127,6 +128,14 @@ def _digest(content: bytes) -> bytes:
 
 
 DIGEST_BYTES = len(_digest(b""))
+
+
+def _open_to_others(folder: Path) -> bool:
+    """Whether another user could put a folder of his own in the place of one in here."""
+    status = os.stat(folder)
+    if status.st_uid not in (0, os.getuid()):
+        return True
+    return bool(status.st_mode & stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
 
 
 def _private(status: os.stat_result) -> bool:
