@@ -17,13 +17,14 @@ from torch._subclasses.fake_tensor import (
 from dynacap import log
 from dynacap.backends.native.aten.trace import compile_traced
 from dynacap.backends.native.build import HOW_TO_GET_ONE, Compiler, build_later, find_compiler
-from dynacap.backends.native.c.program import program_source
-from dynacap.backends.native.loops.program import Buffer, is_symbolic
+from dynacap.backends.native.c.program import Source, program_source
+from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic
 from dynacap.backends.native.lowering import NotLowered, lower
 from dynacap.backends.native.pending import Pending
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
 from dynacap.backends.registry import register_backend
+from dynacap.config import config
 from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule
 
@@ -82,11 +83,10 @@ class _Compile:
 
     def __call__(self, graph: torch.fx.GraphModule, part: str) -> Callable[..., Any]:
         try:
-            program = lower(graph.graph)
+            program, source = self._written(graph)
         except NotLowered as error:
             _run_eagerly(str(error))
             return graph.forward
-        source = program_source(program)
         library = build_later(source.text, self.compiler)
         pending = Pending(library, graph, waits=self.waits)
         callable_: Callable[..., Any] = self.crun.Graph(
@@ -97,6 +97,24 @@ class _Compile:
             tuple(buffer.value for buffer in source.constants),
         )
         return callable_
+
+    def _written(self, graph: torch.fx.GraphModule) -> tuple[Program, Source]:
+        """The program and its C code; if loops cannot be made of it, operators are called."""
+        try:
+            program = lower(graph.graph)
+            return program, program_source(program)
+        except NotLowered:
+            raise
+        except Exception as error:
+            if config.raise_internal_errors:
+                raise
+            log.warn_once(
+                ("native", type(error), str(error)),
+                f"backend 'native' found no loops for a graph ({type(error).__name__}: {error}) and"
+                " calls its operators one by one; please report this",
+            )
+            program = lower(graph.graph, loops=False)
+            return program, program_source(program)
 
 
 def _output_kind(value: Any) -> Any:

@@ -33,9 +33,12 @@ def _plain(size: Any) -> bool:
     )
 
 
-def lower(graph: Graph) -> Program:
-    """The program of a functional ATen graph whose nodes carry fake tensors in ``meta["val"]``."""
-    lowering = Lowering(RULES)
+def lower(graph: Graph, *, loops: bool = True) -> Program:
+    """The program of a functional ATen graph whose nodes carry fake tensors in ``meta["val"]``.
+
+    Without ``loops`` each operator is called as it is.
+    """
+    lowering = Lowering(RULES if loops else {})
     lowering.run(graph)
     sizes = tuple(filter(is_symbolic, lowering.inputs))
     if sizes and not all(map(_sums_and_products, lowering.buffers)):
