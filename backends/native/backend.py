@@ -67,6 +67,11 @@ def native(
     except _BEYOND_FAKE_TENSORS as error:
         _run_eagerly(f"{type(error).__name__}: {error}")
         return graph_module.forward
+    except Exception as error:
+        if config.raise_internal_errors:
+            raise
+        _run_eagerly(f"{type(error).__name__}: {error}; please report this")
+        return graph_module.forward
 
 
 def _run_eagerly(why: str) -> None:
@@ -81,14 +86,16 @@ class _Compile:
     compiler: Compiler
     waits: bool
 
-    def __call__(self, graph: torch.fx.GraphModule, part: str) -> Callable[..., Any]:
+    def __call__(
+        self, graph: torch.fx.GraphModule, eager: Callable[..., Any]
+    ) -> Callable[..., Any]:
         try:
             program, source = self._written(graph)
         except NotLowered as error:
             _run_eagerly(str(error))
-            return graph.forward
+            return eager
         library = build_later(source.text, self.compiler)
-        pending = Pending(library, graph, waits=self.waits)
+        pending = Pending(library, eager, waits=self.waits)
         callable_: Callable[..., Any] = self.crun.Graph(
             pending.call,
             lambda index: make_step(source.calls[index]),

@@ -19,16 +19,19 @@ from dynacap.backends.native.aten.recorder import Recorder, Replay
 from dynacap.fxlite import GraphModule
 
 Compiled = Callable[..., Any]
-CompileAten = Callable[[torch.fx.GraphModule, str], Compiled]
+CompileAten = Callable[[torch.fx.GraphModule, Compiled], Compiled]
 
 
 def compile_traced(
     graph_module: GraphModule, example_inputs: Sequence[Any], compile_aten: CompileAten
 ) -> Compiled:
-    """The callable for a graph: ``compile_aten(graph, part)`` makes one of each ATen graph."""
+    """The callable for a graph: ``compile_aten(graph, eager)`` makes one of each ATen graph.
+
+    ``eager`` computes the same, operator by operator.
+    """
     if not needs_gradient(graph_module, example_inputs):
         with contextlib.suppress(NotFunctional):
-            return compile_aten(record(graph_module, example_inputs), "inference")
+            return compile_aten(record(graph_module, example_inputs), graph_module.forward)
     return _through_autograd(graph_module, example_inputs, compile_aten)
 
 
@@ -68,19 +71,17 @@ def _through_autograd(
 ) -> Compiled:
     mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
 
-    def part(name: str) -> Compiled:
-        def compiler(graph: torch.fx.GraphModule, inputs: Any) -> Compiled:
-            return make_boxed_func(compile_aten(graph, name))
-
-        return compiler
+    def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        boxed: Compiled = make_boxed_func(compile_aten(gm, gm))
+        return boxed
 
     with tracing(TracingContext(mode)):
         compiled: Compiled = aot_module_simplified(
             _Module(graph_module.forward),  # type: ignore[arg-type]
             inputs,
-            fw_compiler=part("forward"),
-            bw_compiler=part("backward"),
-            inference_compiler=part("inference"),
+            fw_compiler=compiler,
+            bw_compiler=compiler,
+            inference_compiler=compiler,
             partition_fn=min_cut_rematerialization_partition,
             decompositions=dict(DECOMPOSITIONS),
             keep_inference_input_mutations=True,

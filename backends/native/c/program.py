@@ -20,7 +20,7 @@ from dynacap.backends.native.c.kernels import kernels_source
 from dynacap.backends.native.c.places import Places
 from dynacap.backends.native.c.sizes import size_text
 from dynacap.backends.native.loops.kernel import Kernel
-from dynacap.backends.native.loops.program import Buffer, Call, Program, is_symbolic
+from dynacap.backends.native.loops.program import Buffer, Call, Program, is_symbolic, symbols_of
 
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 HOST_FUNCTIONS = {
@@ -48,6 +48,7 @@ HOST_FUNCTIONS = {
         "int (*dynacap_alias)(Tensor, int, const int64_t *, const int64_t *, int64_t, Tensor *)"
     ),
     "dynacap_data": "void *(*dynacap_data)(Tensor)",
+    "dynacap_size": "int64_t (*dynacap_size)(Tensor, int)",
     "dynacap_same": "Tensor (*dynacap_same)(Tensor)",
     "dynacap_drop": "void (*dynacap_drop)(Tensor *)",
 }
@@ -124,9 +125,11 @@ class _Writer:
         yield "{"
         yield f"    Tensor h[{len(self.slots) + 1}] = {{0}};"
         yield "    int failed = 1;"
-        symbols = {symbol: position for position, symbol in enumerate(self.program.sizes)}
-        for symbol, position in symbols.items():
-            yield f"    const int64_t {size_text(symbol).strip('()')} = size[{position}];"
+        for symbol, (position, dim) in symbols_of(self.program).items():
+            place = f"size[{position}]"
+            if dim is not None:
+                place = f"dynacap_size(in[{position}], {dim})"
+            yield f"    const int64_t {symbol} = {place};"
         if self.places.arena:
             yield f"    char *arena = dynacap_scratch({self.places.arena});"
             yield "    if (arena == 0) { goto end; }"

@@ -124,6 +124,25 @@ def is_symbolic(value: Any) -> bool:
     return hasattr(value, "free_symbols")
 
 
+def symbols_of(program: Program) -> dict[Size, tuple[int, int | None]]:
+    """Each symbol that a program knows from its inputs, and from which.
+
+    A position among the integers, and None; or one among the tensors, and a dimension.
+    """
+    found: dict[Size, tuple[int, int | None]] = {}
+    integers: list[Any] = [value for value in program.inputs if is_symbolic(value)]
+    tensors = [value for value in program.inputs if isinstance(value, Buffer)]
+    for position, value in enumerate(integers):
+        if value.is_Symbol:
+            found.setdefault(value, (position, None))
+    for position, tensor in enumerate(tensors):
+        shape: tuple[Any, ...] = tensor.shape
+        for dim, size in enumerate(shape):
+            if is_symbolic(size) and size.is_Symbol:
+                found.setdefault(size, (position, dim))
+    return found
+
+
 def symbolic(call: Call) -> list[Size]:
     """The expressions of sizes among a call's arguments, in order."""
     found: list[Size] = []

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.fx import Graph
 
 from dynacap.backends.native.loops.kernel import Kernel
-from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic
+from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic, symbols_of
 from dynacap.backends.native.lowering import creation, joining, pointwise, reductions
-from dynacap.backends.native.lowering.lower import RULES, Lowering
+from dynacap.backends.native.lowering.lower import RULES, Lowering, Rule
 from dynacap.backends.native.schedule.plan import schedule
 
 RULE_FILES = (creation, joining, pointwise, reductions)
@@ -38,14 +39,33 @@ def lower(graph: Graph, *, loops: bool = True) -> Program:
 
     Without ``loops`` each operator is called as it is.
     """
-    lowering = Lowering(RULES if loops else {})
+    if loops:
+        try:
+            return _program(graph, RULES)
+        except _SizesVary:
+            pass
+    return _program(graph, {})
+
+
+class _SizesVary(Exception):
+    """Sizes that are symbols were met where loops need numbers."""
+
+
+def _program(graph: Graph, rules: Mapping[torch._ops.OpOverload, Rule]) -> Program:
+    lowering = Lowering(rules)
     lowering.run(graph)
     sizes = tuple(filter(is_symbolic, lowering.inputs))
-    if sizes and not all(map(_sums_and_products, lowering.buffers)):
-        lowering = Lowering({})
-        lowering.run(graph)
-    steps = schedule(lowering.steps, lowering.outputs)
-    for step in steps:
+    program = Program(lowering.buffers, lowering.inputs, lowering.outputs, [], sizes)
+    symbols = tuple(symbols_of(program))
+    if symbols and rules and not all(map(_sums_and_products, lowering.buffers)):
+        raise _SizesVary
+    try:
+        program.steps = schedule(lowering.steps, lowering.outputs)
+    except TypeError as error:
+        if symbols and rules:
+            raise _SizesVary from error
+        raise
+    for step in program.steps:
         if isinstance(step, Kernel):
-            step.sizes = tuple(dict.fromkeys(sizes))
-    return Program(lowering.buffers, lowering.inputs, lowering.outputs, steps, sizes)
+            step.sizes = symbols
+    return program

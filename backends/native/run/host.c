@@ -63,6 +63,14 @@ data(Tensor tensor)
     return found;
 }
 
+static int64_t
+size(Tensor tensor, int dim)
+{
+    int64_t found = 0;
+    torch.size(tensor, dim, &found);
+    return found;
+}
+
 static Tensor
 same(Tensor tensor)
 {
@@ -195,7 +203,8 @@ static const struct {
     {"dynacap_own", own},             {"dynacap_blob", blob},
     {"dynacap_empty", empty},         {"dynacap_share", share},
     {"dynacap_alias", alias},         {"dynacap_data", data},
-    {"dynacap_same", same},           {"dynacap_drop", drop},
+    {"dynacap_same", same},           {"dynacap_size", size},
+    {"dynacap_drop", drop},
 };
 
 void *

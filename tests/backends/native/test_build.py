@@ -109,13 +109,17 @@ def test_a_link_is_not_followed(folder: Path, tmp_path: Path) -> None:
     assert not library.is_symlink()
 
 
+def sixty_bytes(path: Path) -> None:
+    path.write_bytes(b"x" * 60)
+
+
 def test_what_was_not_used_for_longest_goes_first(folder: Path) -> None:
     cache = Cache(folder, limit_bytes=250)
     for key in ("a", "b"):
-        cache.library(key, lambda path: path.write_bytes(b"x" * 60))
+        cache.library(key, sixty_bytes)
     oldest, newer = (cache.library(key, lambda path: None) for key in ("a", "b"))
     os.utime(oldest, (1, 1))
-    cache.library("c", lambda path: path.write_bytes(b"x" * 60))
+    cache.library("c", sixty_bytes)
     assert not oldest.exists()
     assert newer.exists()
 

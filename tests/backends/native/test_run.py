@@ -109,6 +109,19 @@ def test_sizes_that_vary() -> None:
             torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
+def test_sizes_that_only_tensors_tell() -> None:
+    @compiled
+    def function(x: torch.Tensor, y: torch.Tensor) -> Any:
+        return torch.cat([x, y + 1], 0), (x @ y.t()).softmax(-1)
+
+    for rows in (4, 6, 10, 2, 8):
+        x, y = few(rows, 4), few(rows + 3, 4)
+        for found, wanted in zip(
+            function(x, y), (torch.cat([x, y + 1], 0), (x @ y.t()).softmax(-1)), strict=True
+        ):
+            torch.testing.assert_close(found, wanted)
+
+
 def test_what_an_operator_raises_is_what_eager_raises() -> None:
     def function(x: torch.Tensor, index: torch.Tensor) -> Any:
         return (x + 1)[index]
