@@ -101,7 +101,7 @@ def fits(model: Any, call: Call) -> bool:
             found.append(described(model(*copy.deepcopy(call[0]), **copy.deepcopy(call[1]))))
         except Exception:
             return False
-    return not list(differences(*found))
+    return not list(differences(found[0], found[1]))
 
 
 def described(result: Any) -> Branch:
