@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynacap.errors import DynacapError
 from dynacap.guards.raw import IMMUTABLE_TYPE
-from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
+from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
 from dynacap.values.container import DictValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod
 from dynacap.values.object import PAYLOADS, payload_of
@@ -68,7 +68,7 @@ def run(
         return function(*given, **{name: operand(t, arg, asks) for name, arg in kwargs.items()})
     except _Passing as passing:
         raise passing.args[0] from None
-    except (DynacapError, UserRaise):
+    except (DynacapError, UserRaise, NotConstant):
         raise
     except Exception as error:
         if isinstance(error.__cause__, UserRaise):
