@@ -240,7 +240,6 @@ ROWS: dict[str, list[str]] = {
     ],
     "itertools": [
         "list(itertools.accumulate([1, 2, 3])), list(itertools.accumulate([1, 2], operator.mul, initial=5))",
-        "list(itertools.batched('abcde', 2)) if hasattr(itertools, 'batched') else None",
         "list(itertools.chain('ab', [1])), list(itertools.chain.from_iterable(['ab', 'c']))",
         "list(itertools.combinations('abc', 2)), list(itertools.combinations_with_replacement('ab', 2))",
         "list(itertools.compress('abcd', [1, 0, 1])), list(itertools.islice(itertools.count(5, 2), 3))",
@@ -252,6 +251,9 @@ ROWS: dict[str, list[str]] = {
         "[list(t) for t in itertools.tee([1, 2])], list(itertools.zip_longest('ab', [1], fillvalue='-'))",
         "list(itertools.product([0, 1], repeat=2)), next(itertools.count(2.5, 0.5)), sum(itertools.repeat(2, 3))",
         "caught(lambda: list(itertools.islice([1], -1))), caught(lambda: list(itertools.repeat()))",
+    ],
+    "new in itertools": [
+        "list(itertools.batched('abcde', 2)) if hasattr(itertools, 'batched') else None",
     ],
     "collections": [
         "collections.Counter('aab').most_common(1), collections.Counter(a=1) + collections.Counter('ab')",
@@ -419,6 +421,7 @@ MAY_BREAK: dict[str, set[str]] = {
     "warnings": {"warning", "running-frame", "frame-introspection", "unsupported-call"},
     "tensor subclasses": {"tensor-subclass", "graph break [tensor-subclass]"},
     "weakref": {"weak-reference"},
+    "new in itertools": {"unsupported-call", "outside-iterator"},  # batched, from 3.12 on
     "class dicts": {"class-dict", "graph break [class-dict]"},
     "matches one by one": {"unsupported-call", "outside-iterator"},
     "formatter": {"unsupported-call"},

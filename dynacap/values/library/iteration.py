@@ -43,7 +43,7 @@ def _iter(t: Tracer, obj: Value, sentinel: Value | None = None, /) -> Value:
     if sentinel is None:
         return iterate(t, obj)
     if t.lookup(obj.cls, "__call__") is MISSING:
-        t.raise_error(TypeError, "iter(v, w): v must be callable")
+        t.raise_real(error_of(iter, None, None))
     return CallIterator(obj, sentinel)
 
 
