@@ -117,12 +117,17 @@ def arrays_equal(expected: np.ndarray[Any, Any], found: np.ndarray[Any, Any]) ->
 
 
 def scalars_equal(expected: Any, found: Any) -> bool:
-    """Equality that tells signed zeros apart and takes NaN as equal to itself."""
+    """Exact equality that tells signed zeros apart and takes NaN as equal to itself.
+
+    NumPy's numbers, which another library may have computed, are compared as arrays are.
+    """
     if isinstance(expected, float):
         same_sign = math.copysign(1.0, expected) == math.copysign(1.0, found)
         if math.isnan(expected) or math.isnan(found):
             return math.isnan(expected) and math.isnan(found)
-        close = math.isclose(expected, found, rel_tol=1e-6, abs_tol=1e-9)
+        close = expected == found
+        if isinstance(expected, np.generic):
+            close = math.isclose(expected, found, rel_tol=1e-6, abs_tol=1e-9)
         return close and (same_sign or expected != 0.0)
     if isinstance(expected, complex):
         parts = ((expected.real, found.real), (expected.imag, found.imag))

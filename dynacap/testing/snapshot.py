@@ -241,7 +241,8 @@ def array(taken: Snapshot, value: np.ndarray[Any, Any], path: str) -> Node:
 
 def array_scalar(taken: Snapshot, value: np.generic, path: str) -> Node:
     """A NumPy scalar by its Python value."""
-    return Branch(type_name(value), {"value": Leaf(value.item())})
+    held = np.asarray(value) if value.dtype.kind in "fc" else value.item()
+    return Branch(type_name(value), {"value": Leaf(held)})
 
 
 def numbered(values: Iterable[object]) -> Iterator[tuple[str, object]]:
