@@ -332,9 +332,10 @@ ROWS: dict[str, list[str]] = {
     ],
     "inspect": [
         "list(inspect.signature(scale).parameters), inspect.signature(scale).parameters['by'].default",
-        "inspect.isfunction(scale), inspect.ismethod(x.sum), inspect.isclass(Point), inspect.isgeneratorfunction(managed)",
+        "inspect.isfunction(scale), inspect.ismethod(x.sum), inspect.isclass(Point)",
         "inspect.signature(scale).bind(1, 2, plus=3).arguments, str(inspect.signature(scale))",
     ],
+    "flags of code": ["inspect.isgeneratorfunction(managed)"],
     "re": [
         "WORD.match('ab-12').groups(), WORD.match('ab-12')['first'], WORD.fullmatch('zz'), WORD.pattern, WORD.groupindex",
         "re.sub(r'[0-9]+', 'N', 'a1b22'), re.findall('[a-c]', 'xaybz'), re.split(',', 'a,b,c', maxsplit=1), re.escape('a.b')",
@@ -422,6 +423,7 @@ MAY_BREAK: dict[str, set[str]] = {
     "tensor subclasses": {"tensor-subclass", "graph break [tensor-subclass]"},
     "weakref": {"weak-reference"},
     "new in itertools": {"unsupported-call", "outside-iterator"},  # batched, from 3.12 on
+    "flags of code": {"not-constant", "graph break [not-constant]"},  # from 3.12 on
     "class dicts": {"class-dict", "graph break [class-dict]"},
     "matches one by one": {"unsupported-call", "outside-iterator"},
     "formatter": {"unsupported-call"},

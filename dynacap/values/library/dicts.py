@@ -217,7 +217,8 @@ def _pop_ordered(t: Tracer, self: DictValue, key: Value, default: Value | None =
 
 def pop_key(t: Tracer, self: DictValue, key: Value, default: Value | None) -> Value:
     """Remove a key and give its value; an empty dict does not ask for its hash."""
-    if self.real is None and not self.fresh:
+    asks_all = self.real is None or t.lookup(key.cls, "__hash__") is None
+    if asks_all and not self.keys(t):
         return default if default is not None else raise_missing(t, key)
     host_key = t.key_of(key)
     found = self.get(t, host_key)
