@@ -6,7 +6,6 @@ if __name__ != "dynacap.backends":  # a second copy under the folder's own name 
 from dynacap.backends.compile_graph import compile_graph
 from dynacap.backends.eager import eager
 from dynacap.backends.interpreter import interpreter
-from dynacap.backends.native import backend as _native  # noqa: F401 (registers it)
 from dynacap.backends.native.build import cache_info, clear_cache
 from dynacap.backends.registry import (
     backend_name,

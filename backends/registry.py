@@ -1,5 +1,6 @@
 """Backends by name: registered here, by an installed package, or in torch."""
 
+import importlib
 import importlib.metadata
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,8 @@ Backend = Callable[..., CompiledGraph]
 
 OWN_GROUP = "dynacap.backends"
 TORCH_GROUP = "torch_dynamo_backends"
+# Ours that need torch: what registers each of them is loaded when it is asked for.
+_LOADED_LATE = {"native": "dynacap.backends.native.backend"}
 
 _registered: dict[str, Backend] = {}
 _tags: dict[str, tuple[str, ...]] = {}
@@ -47,19 +50,28 @@ def register_backend(
         name = getattr(compiler_fn, "__name__", None)
     if not isinstance(name, str) or not name:
         raise TypeError(f"register_backend: name must be a non-empty string, got {name!r}")
-    if _registered.get(name, compiler_fn) is not compiler_fn:
-        raise ValueError(
-            f"register_backend: name {name!r} is taken by {_registered[name]!r}; choose another"
-        )
+    holder = _holder(name, compiler_fn)
+    if holder is not None:
+        raise ValueError(f"register_backend: name {name!r} is taken by {holder!r}; choose another")
     _registered[name] = compiler_fn
     _tags[name] = tuple(tags)
     return compiler_fn
+
+
+def _holder(name: str, compiler_fn: Backend) -> object:
+    """What else has the name already."""
+    module = _LOADED_LATE.get(name)
+    if module is not None and getattr(compiler_fn, "__module__", None) != module:
+        return module
+    held = _registered.get(name)
+    return None if held is compiler_fn else held
 
 
 def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
     """The names that ``backend=`` takes, sorted; asks torch for its own, which loads them."""
     excluded = set(exclude_tags or ())
     own = {name for name in _registered if not excluded.intersection(_tags[name])}
+    own.update(_LOADED_LATE)
     own.update(point.name for point in importlib.metadata.entry_points(group=OWN_GROUP))
     return sorted(own.union(torch_bridge.backend_names(exclude_tags)) - (_registered.keys() - own))
 
@@ -122,6 +134,8 @@ def backend_name(backend: object) -> str:
 def _by_name(
     name: str, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
 ) -> Backend:
+    if name in _LOADED_LATE:
+        importlib.import_module(_LOADED_LATE[name])
     if name in _registered:
         return _registered[name]
     loaded = _from_entry_point(name, OWN_GROUP)

@@ -120,7 +120,7 @@ class Outside(State):
                 return Const(real)
             if type(real) in _READ_LATE:
                 return self._number(real, source) or UnreadConst(real, source, self.guard)
-            if not is_constant(real):
+            if type(real) is slice and not is_constant(real):
                 self.graph_break("not-constant", f"{source.name()} is a slice of other objects")
             self.guard("IdIs" if type(real) is types.CodeType else "ConstEq", source, real)
             return Const(real, source=source)

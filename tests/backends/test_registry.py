@@ -69,6 +69,8 @@ def test_as_decorator_and_as_call() -> None:
 def test_registering_twice() -> None:
     register_backend(sample)
     register_backend(sample)
+    with pytest.raises(ValueError, match=r"name 'native' is taken by .*choose another"):
+        register_backend(sample, name="native")
     with pytest.raises(ValueError, match=r"name 'sample' is taken by .*choose another"):
         register_backend(not_a_backend, name="sample")
 
