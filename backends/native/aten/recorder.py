@@ -15,7 +15,7 @@ import torch
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynacap.backends.native.aten.in_place import functional_form
+from dynacap.backends.native.aten.in_place import NotFunctional, functional_form
 from dynacap.backends.native.aten.inputs import fake_like
 from dynacap.backends.native.aten.memory import Memory
 from dynacap.fxlite import Interpreter, Node
@@ -132,7 +132,13 @@ class Recorder(TorchDispatchMode):
         return mapped(self._arguments, value)
 
     def _returned(self, value: Any) -> Any:
-        return self._memory.returned(value) if isinstance(value, torch.Tensor) else value
+        if isinstance(value, torch.SymFloat | torch.SymBool):
+            raise NotFunctional("a number that is no size is returned")
+        return (
+            self._memory.returned(value)
+            if isinstance(value, torch.Tensor)
+            else self._arguments(value)
+        )
 
 
 class Replay(Interpreter):

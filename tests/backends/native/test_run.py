@@ -109,6 +109,15 @@ def test_sizes_that_vary() -> None:
             torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("gradient", [False, True])
+def test_sizes_and_numbers_that_are_returned(gradient: bool) -> None:
+    def function(x: torch.Tensor, count: int, rate: float) -> Any:
+        return x * rate, x.shape[0] * 2, count + 1, rate * 2, x.sum() + count
+
+    calls = [(few(n, 3, requires_grad=gradient), n + 3, n / 8) for n in (2, 3, 4, 5)]
+    check_same(function, *calls, compile=compiled, breaks=0)
+
+
 def test_sizes_that_only_tensors_tell() -> None:
     @compiled
     def function(x: torch.Tensor, y: torch.Tensor) -> Any:
