@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import platform
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -25,6 +25,14 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
+def _version_of(package: str) -> str | None:
+    """The version of a package that may not be there."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def describe_machine() -> dict[str, Any]:
     """Processor, cores, Python and versions of what matters."""
     return {
@@ -33,7 +41,7 @@ def describe_machine() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "transformers": transformers.__version__,
+        "transformers": _version_of("transformers"),
         "threads": torch.get_num_threads(),
         "omp_wait_policy": os.environ.get("OMP_WAIT_POLICY", "unset"),
     }

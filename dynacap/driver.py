@@ -155,11 +155,16 @@ class Driver:
             del raised  # or it and this frame would hold each other
 
     def _take(self, own: Values) -> None:
-        """What the instruction that runs next may call is captured already then."""
-        for value in own[1:]:
-            if type(value) is FunctionType:
-                if self.wanted(value, self.hook.original_code(value)):
-                    self.hook.take(value)
+        """What the instruction that runs next may call is captured already then.
+
+        Not what is given to a function of torch's, which may read its code (``torch.cond``).
+        """
+        functions = [value for value in own[1:] if type(value) is FunctionType]
+        if any(str(each.__module__).partition(".")[0] == "torch" for each in functions):
+            return
+        for function in functions:
+            if self.wanted(function, self.hook.original_code(function)):
+                self.hook.take(function)
 
     def _learn(self, sites: Sites, runner: Runner) -> None:
         """Let the hook go on from here by itself the next time."""
