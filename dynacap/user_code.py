@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib.util
 import sysconfig
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -16,9 +17,18 @@ _MODELS = str(_TORCH / "nn" / "modules")
 _PATHS = sysconfig.get_paths()
 _PACKAGES = tuple(str(Path(_PATHS[name]).resolve()) for name in ("purelib", "platlib"))
 _LIBRARY = tuple(str(Path(_PATHS[name]).resolve()) for name in ("stdlib", "platstdlib"))
-_OURS = (str(_TORCH), *(str(_TORCH.parent / name) for name in ("torchgen", "functorch")))
+# torch, and what it reckons with as it compiles a backward graph when one is first wanted.
+_OURS = (
+    str(_TORCH),
+    *(str(_TORCH.parent / name) for name in ("torchgen", "functorch", "sympy", "mpmath")),
+)
 _NUMPY = str(Path(np.__file__).resolve().parent)
-_DYNACAP = str(Path(__file__).resolve().parent)
+# In a checkout the packages within lie beside each other.
+_DYNACAP = tuple(
+    str(Path(spec.origin).resolve().parent)
+    for name in ("", ".backends", ".fxlite", ".guards")
+    if (spec := importlib.util.find_spec(f"dynacap{name}")) is not None and spec.origin
+)
 
 
 def is_users(function: FunctionType, code: CodeType) -> bool:
@@ -36,6 +46,6 @@ def _is_users_file(filename: str) -> bool:
         return filename.startswith(("<ipython-input", "<stdin>", "<doctest"))
     if filename.startswith(_MODELS):
         return True
-    if filename.startswith((*_OURS, _NUMPY, _DYNACAP)):
+    if filename.startswith((*_OURS, _NUMPY, *_DYNACAP)):
         return False
     return filename.startswith(_PACKAGES) or not filename.startswith(_LIBRARY)

@@ -94,6 +94,11 @@ class _Compile:
         except NotLowered as error:
             _run_eagerly(str(error))
             return eager
+        except Exception as error:
+            if config.raise_internal_errors:
+                raise
+            _run_eagerly(f"{type(error).__name__}: {error}; please report this")
+            return eager
         library = build_later(source.text, self.compiler)
         pending = Pending(library, eager, waits=self.waits)
         callable_: Callable[..., Any] = self.crun.Graph(
