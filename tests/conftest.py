@@ -16,7 +16,7 @@ from dynacap.opcodes.canonical import OPS
 
 ROOT = Path(__file__).resolve().parent.parent
 LOAD_TORCH = frozenset(
-    {"torch", "transformers", "cpython_suite", "dynacap.testing", "tests.fuzz.run"}
+    "torch transformers cpython_suite soak_threads zoo dynacap.testing tests.fuzz.run".split()
 )
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 FOLDERS = {
