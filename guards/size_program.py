@@ -13,7 +13,6 @@ from collections.abc import Sequence
 Instruction = tuple[str, int, int, int]  # name, two operands (of cells or values), a number
 MAX_CELLS = 256
 
-_READS = {"shape": "size", "stride": "stride", "storage_offset": "offset"}
 _ARITHMETIC: dict[type[ast.AST], str] = {
     ast.Add: "add",
     ast.Sub: "sub",

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from dynacap.opcodes.analysis import Stack, stacks, successors
 from dynacap.opcodes.canonical import OPS
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # tests import what they share as ``tests.…``
 LOAD_TORCH = frozenset(
     "torch transformers cpython_suite soak_threads zoo dynacap.testing tests.fuzz.run".split()
 )

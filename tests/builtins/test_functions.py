@@ -5,10 +5,8 @@ As in `test_methods`: each with operands of every kind, and captured whole where
 
 import builtins
 import cmath
-import importlib.util
 import math
 import operator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -17,19 +15,8 @@ import torch
 
 from dynacap.testing import Scenario, call, check_scenario
 from dynacap.testing.check import NOTHING_TO_CAPTURE
+from tests.builtins import calls
 
-
-def sibling(name: str) -> ModuleType:
-    """A module of this folder, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-calls = sibling("calls")
 X = torch.arange(3.0)
 RECEIVER = "[3, 1, 2, 1]"
 # what no test can call: it waits for someone, ends the process, or loads what is not there

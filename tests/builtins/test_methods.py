@@ -5,10 +5,7 @@ The names are those that `dir()` gives.  A pure operation on known operands must
 """
 
 import builtins
-import importlib.util
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,19 +13,8 @@ import torch
 
 from dynacap.testing import Scenario, call, check_scenario
 from dynacap.testing.check import NOTHING_TO_CAPTURE
+from tests.builtins import calls
 
-
-def sibling(name: str) -> ModuleType:
-    """A module of this folder, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-calls = sibling("calls")
 X = torch.arange(3.0)
 # what shows an address, or cannot be known: stops capture wherever it is met
 ALWAYS = {NOTHING_TO_CAPTURE, "address"}

@@ -3,13 +3,10 @@
 The suite takes one place for each change; with DYNACAP_FUZZ_MINUTES set (`make fuzz`) all of them.
 """
 
-import importlib.util
 import itertools
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,21 +14,11 @@ import torch
 
 import dynacap
 from dynacap.testing import Scenario, Tolerance, call, check_scenario
+from tests.effects import changes, places, world as worlds
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
-def sibling(name: str) -> ModuleType:
-    """A module of this folder, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-changes, places, worlds = sibling("changes"), sibling("places"), sibling("world")
 EVERYWHERE = "DYNACAP_FUZZ_MINUTES" in os.environ
 
 

@@ -1,9 +1,6 @@
 """Each row of `standard_library`: compiled as eager has it, and captured whole or with leave."""
 
-import importlib.util
 import linecache
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,19 +8,8 @@ import torch
 
 from dynacap.testing import Scenario, call, check_scenario
 from dynacap.testing.check import NOTHING_TO_CAPTURE
+from tests.library import standard_library as library
 
-
-def sibling(name: str) -> ModuleType:
-    """A module of this folder, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-library = sibling("standard_library")
 SPACE: dict[str, Any] = {"__name__": "uses_the_library"}
 ROWS = [(group, row) for group, rows in library.ROWS.items() for row in rows]
 

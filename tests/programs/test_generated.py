@@ -1,31 +1,14 @@
 """Changes to the world between calls: hypothesis chooses, and compiled must do as eager does."""
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 import torch
 from hypothesis import HealthCheck, given, note, settings, strategies as st
 
 import dynacap
 from dynacap.testing import Scenario, Tolerance, call, check_scenario
+from tests.programs import worlds
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
-
-
-def sibling(name: str) -> ModuleType:
-    """A module of this folder, which is no package."""
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"programs_{name}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-worlds = sibling("worlds")
 
 
 quietly = settings(
