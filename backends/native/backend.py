@@ -19,8 +19,8 @@ from dynacap.backends.native.aten.trace import compile_traced
 from dynacap.backends.native.build import HOW_TO_GET_ONE, Compiler, build_later, find_compiler
 from dynacap.backends.native.c.program import Source, program_source
 from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic
-from dynacap.backends.native.lowering import NotLowered, lower
-from dynacap.backends.native.pending import Pending
+from dynacap.backends.native.lowering import lower
+from dynacap.backends.native.pending import Pending, Run, warn_eager
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
 from dynacap.backends.registry import register_backend
@@ -45,7 +45,7 @@ def native(
     *,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
-) -> Callable[..., Any]:
+) -> Run:
     """Compile the graph to C; without a compiler it runs as ``eager`` does.
 
     ``mode``: "default" waits for the C compiler at the first call, "background" never does.
@@ -54,28 +54,34 @@ def native(
         raise UserError(f"backend 'native' has no mode {mode!r}; there are {MODES[1:]}")
     if options:
         raise UserError(f"backend 'native' has no options {sorted(options)}")
-    crun, compiler = extension(), find_compiler()
-    if crun is None:
-        _run_eagerly("this dynacap was built without its C code, or for another torch")
-        return graph_module.forward
-    if compiler is None:
-        _run_eagerly(f"there is no C compiler: {HOW_TO_GET_ONE}")
-        return graph_module.forward
-    compile_aten = _Compile(crun, compiler, mode != "background")
+    return _or_eagerly(
+        lambda: _compiled(graph_module, example_inputs, waits=mode != "background"),
+        graph_module.forward,
+    )
+
+
+def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:
+    """What ``make`` gives; where it fails, ``eager``, and a warning that says why."""
     try:
-        return compile_traced(graph_module, example_inputs, compile_aten)
+        return make()
+    except NotImplementedError as error:
+        warn_eager(str(error))
     except _BEYOND_FAKE_TENSORS as error:
-        _run_eagerly(f"{type(error).__name__}: {error}")
-        return graph_module.forward
+        warn_eager(f"{type(error).__name__}: {error}")
     except Exception as error:
         if config.raise_internal_errors:
             raise
-        _run_eagerly(f"{type(error).__name__}: {error}; please report this")
-        return graph_module.forward
+        warn_eager(f"{type(error).__name__}: {error}; please report this")
+    return eager
 
 
-def _run_eagerly(why: str) -> None:
-    log.warn_once(("native", why), f"a graph of backend 'native' runs eagerly: {why}")
+def _compiled(graph_module: GraphModule, example_inputs: Sequence[Any], *, waits: bool) -> Run:
+    crun, compiler = extension(), find_compiler()
+    if crun is None:
+        raise NotImplementedError("this dynacap was built without its C code, or for another torch")
+    if compiler is None:
+        raise NotImplementedError(f"there is no C compiler: {HOW_TO_GET_ONE}")
+    return compile_traced(graph_module, example_inputs, _Compile(crun, compiler, waits))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,47 +92,40 @@ class _Compile:
     compiler: Compiler
     waits: bool
 
-    def __call__(
-        self, graph: torch.fx.GraphModule, eager: Callable[..., Any]
-    ) -> Callable[..., Any]:
-        try:
-            program, source = self._written(graph)
-        except NotLowered as error:
-            _run_eagerly(str(error))
-            return eager
-        except Exception as error:
-            if config.raise_internal_errors:
-                raise
-            _run_eagerly(f"{type(error).__name__}: {error}; please report this")
-            return eager
-        library = build_later(source.text, self.compiler)
-        pending = Pending(library, eager, waits=self.waits)
-        callable_: Callable[..., Any] = self.crun.Graph(
+    def __call__(self, graph: torch.fx.GraphModule, eager: Run) -> Run:
+        # Here too: AOTAutograd may ask for a backward graph in the user's own ``backward()``.
+        return _or_eagerly(lambda: self._graph(graph, eager), eager)
+
+    def _graph(self, graph: torch.fx.GraphModule, eager: Run) -> Run:
+        program, source = _written(graph)
+        pending = Pending(build_later(source.text, self.compiler), eager, waits=self.waits)
+        made: Run = self.crun.Graph(
             pending.call,
             lambda index: make_step(source.calls[index]),
             bytes(ord("t" if isinstance(value, Buffer) else "s") for value in program.inputs),
             tuple(map(_output_kind, program.outputs)),
             tuple(buffer.value for buffer in source.constants),
         )
-        return callable_
+        return made
 
-    def _written(self, graph: torch.fx.GraphModule) -> tuple[Program, Source]:
-        """The program and its C code; if loops cannot be made of it, operators are called."""
-        try:
-            program = lower(graph.graph)
-            return program, program_source(program)
-        except NotLowered:
+
+def _written(graph: torch.fx.GraphModule) -> tuple[Program, Source]:
+    """The program and its C code; if loops cannot be made of it, operators are called."""
+    try:
+        program = lower(graph.graph)
+        return program, program_source(program)
+    except NotImplementedError:
+        pass  # a limit that loops may have and calls have not
+    except Exception as error:
+        if config.raise_internal_errors:
             raise
-        except Exception as error:
-            if config.raise_internal_errors:
-                raise
-            log.warn_once(
-                ("native", type(error), str(error)),
-                f"backend 'native' found no loops for a graph ({type(error).__name__}: {error}) and"
-                " calls its operators one by one; please report this",
-            )
-            program = lower(graph.graph, loops=False)
-            return program, program_source(program)
+        log.warn_once(
+            ("native", type(error), str(error)),
+            f"backend 'native' found no loops for a graph ({type(error).__name__}: {error}) and"
+            " calls its operators one by one; please report this",
+        )
+    program = lower(graph.graph, loops=False)
+    return program, program_source(program)
 
 
 def _output_kind(value: Any) -> Any:

@@ -13,6 +13,11 @@ from dynacap.config import config
 Run = Callable[..., Any]
 
 
+def warn_eager(why: str) -> None:
+    """Say, once for each reason, that a graph is not run as C."""
+    log.warn_once(("native", why), f"a graph of backend 'native' runs eagerly: {why}")
+
+
 class Pending:
     """What a graph calls while it has no library.
 
@@ -27,8 +32,11 @@ class Pending:
         self._failed = False
 
     def call(self, graph: Any, args: tuple[Any, ...]) -> Any:
-        """Run the graph's library if it is there, or the graph itself."""
-        if self._failed or not (self._waits or self._library.done()):
+        """Run the graph's library if it is there, or the graph itself.
+
+        A graph that has its library hands on what does not fit into C's integers.
+        """
+        if graph.ready or self._failed or not (self._waits or self._library.done()):
             return self._eager(*args)
         try:
             graph.load(str(self._library.result()))
@@ -36,9 +44,6 @@ class Pending:
             if config.raise_internal_errors:
                 raise
             self._failed = True
-            log.warn(
-                f"a graph runs eagerly: its C code could not be built or loaded: {error}",
-                error=type(error).__name__,
-            )
+            warn_eager(f"its C code could not be built or loaded: {error}")
             return self._eager(*args)
         return graph(*args)

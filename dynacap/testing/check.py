@@ -120,6 +120,9 @@ def check_same(
     state that a plain function keeps in globals or closures is not: use `check_scenario` for such.
     """
     made = [one if isinstance(one, Call) else Call(one) for one in calls]
+    for one in made:
+        if not isinstance(one.args, tuple):
+            raise TypeError(f"a call is a tuple of arguments or a call(...), not {one.args!r}")
 
     def build() -> Scenario:
         return replace(copied(function, made), backward=backward)

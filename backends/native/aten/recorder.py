@@ -15,9 +15,10 @@ import torch
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynacap.backends.native.aten.in_place import NotFunctional, functional_form
+from dynacap.backends.native.aten.in_place import functional_form
 from dynacap.backends.native.aten.inputs import fake_like
 from dynacap.backends.native.aten.memory import Memory
+from dynacap.backends.native.loops.program import check_integer
 from dynacap.fxlite import Interpreter, Node
 
 aten = torch.ops.aten
@@ -132,13 +133,10 @@ class Recorder(TorchDispatchMode):
         return mapped(self._arguments, value)
 
     def _returned(self, value: Any) -> Any:
-        if isinstance(value, torch.SymFloat | torch.SymBool):
-            raise NotFunctional("a number that is no size is returned")
-        return (
-            self._memory.returned(value)
-            if isinstance(value, torch.Tensor)
-            else self._arguments(value)
-        )
+        check_integer(value)
+        if isinstance(value, torch.Tensor):
+            return self._memory.returned(value)
+        return self._arguments(value)
 
 
 class Replay(Interpreter):

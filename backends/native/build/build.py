@@ -30,6 +30,9 @@ def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dynacap-cc")
 
 
+os.register_at_fork(after_in_child=_workers.cache_clear)  # its threads are not in the child
+
+
 def cache_info() -> CacheInfo:
     """The folder of compiled libraries: what it holds, and what this process found in it."""
     return disk_cache().info()

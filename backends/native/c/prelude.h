@@ -10,10 +10,33 @@ struct import {
     void *where;
 };
 
-/* Sizes divide as Python's integers do. */
+/* Set when a number was met that Python's integers hold and int64_t does not. */
+static _Thread_local int dynacap_large;
+
+static inline int64_t
+dynacap_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    dynacap_large |= __builtin_add_overflow(a, b, &sum);
+    return sum;
+}
+
+static inline int64_t
+dynacap_mul(int64_t a, int64_t b)
+{
+    int64_t product;
+    dynacap_large |= __builtin_mul_overflow(a, b, &product);
+    return product;
+}
+
+/* Sizes divide as Python's integers do, which raise at 0. */
 static inline int64_t
 dynacap_floor_div(int64_t a, int64_t b)
 {
+    if (b == 0 || (b == -1 && a == INT64_MIN)) {
+        dynacap_large = 1;
+        return 0;
+    }
     int64_t quotient = a / b;
     return quotient - (quotient * b != a && (a < 0) != (b < 0));
 }

@@ -18,9 +18,16 @@ from dynacap.backends.native.c.arguments import DTYPE_CODES
 from dynacap.backends.native.c.calls import Function, call_text, step_arguments
 from dynacap.backends.native.c.kernels import kernels_source
 from dynacap.backends.native.c.places import Places
-from dynacap.backends.native.c.sizes import size_text
+from dynacap.backends.native.c.sizes import checked_text, size_text
 from dynacap.backends.native.loops.kernel import Kernel
-from dynacap.backends.native.loops.program import Buffer, Call, Program, is_symbolic, symbols_of
+from dynacap.backends.native.loops.program import (
+    Buffer,
+    Call,
+    Program,
+    is_symbolic,
+    symbolic,
+    symbols_of,
+)
 
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 HOST_FUNCTIONS = {
@@ -130,6 +137,7 @@ class _Writer:
             if dim is not None:
                 place = f"dynacap_size(in[{position}], {dim})"
             yield f"    const int64_t {symbol} = {place};"
+        yield from self._check_numbers()
         if self.places.arena:
             yield f"    char *arena = dynacap_scratch({self.places.arena});"
             yield "    if (arena == 0) { goto end; }"
@@ -141,6 +149,16 @@ class _Writer:
         yield f"    for (int i = 0; i < {len(self.slots)}; i++) {{ dynacap_drop(&h[i]); }}"
         yield "    return failed;"
         yield "}"
+
+    def _check_numbers(self) -> Iterator[str]:
+        """What Python computes with the user's own integers may be too large for C's."""
+        numbers = dict.fromkeys(filter(is_symbolic, self.program.outputs))
+        for call in self.calls:
+            numbers.update(dict.fromkeys(symbolic(call)))
+        if numbers:
+            yield "    dynacap_large = 0;"
+            yield from (f"    (void){checked_text(number)};" for number in numbers)
+            yield "    if (dynacap_large) { return 2; }"
 
     # Where things are.
 

@@ -14,6 +14,8 @@ class _Printer(ExprPrinter):
         return str(expr.name)
 
     def _print_Integer(self, expr: Any) -> str:
+        if abs(int(expr)) >= 2**63:
+            raise NotImplementedError(f"{expr} is no number of C's")
         return str(int(expr))
 
     def _print_FloorDiv(self, expr: Any) -> str:
@@ -28,11 +30,10 @@ class _Printer(ExprPrinter):
         value, divisor, modulus = map(self._print, expr.args)
         return f"dynacap_floor_mod(dynacap_floor_div({value}, {divisor}), {modulus})"
 
+    _print_Mod = _print_PythonMod
+
     def _print_Pow(self, expr: Any) -> str:
-        base, exponent = expr.args
-        if not (exponent.is_integer and exponent.is_number and exponent > 0):
-            raise NotImplementedError(f"size {expr}")
-        return "(" + " * ".join([self.parenthesize(base, 1000)] * int(exponent)) + ")"
+        return "(" + " * ".join(self.parenthesize(base, 1000) for base in _factors(expr)) + ")"
 
     def _print_Max(self, expr: Any) -> str:
         return self._nested("dynacap_max", expr.args)
@@ -51,10 +52,37 @@ class _Printer(ExprPrinter):
     def emptyPrinter(self, expr: Any) -> str:
         raise NotImplementedError(f"size {expr} ({type(expr).__name__})")
 
+    _print_Rational = emptyPrinter
 
-_printer = _Printer()
+
+class _Checked(_Printer):
+    """Sums and products that say so when they leave ``int64_t``."""
+
+    def _print_Add(self, expr: Any, order: str | None = None) -> str:
+        return self._nested("dynacap_add", expr.args)
+
+    def _print_Mul(self, expr: Any) -> str:
+        return self._nested("dynacap_mul", expr.args)
+
+    def _print_Pow(self, expr: Any) -> str:
+        return self._nested("dynacap_mul", _factors(expr))
+
+
+def _factors(power: Any) -> list[Any]:
+    base, exponent = power.args
+    if not (exponent.is_integer and exponent.is_number and exponent > 0):
+        raise NotImplementedError(f"size {power}")
+    return [base] * int(exponent)
+
+
+_printer, _checked = _Printer(), _Checked()
 
 
 def size_text(size: Any) -> str:
     """An int or a sympy expression, as C."""
     return str(size) if isinstance(size, int) else f"({_printer.doprint(size)})"
+
+
+def checked_text(number: Any) -> str:
+    """The same; ``dynacap_large`` is set if any number on the way to it is not one of C's."""
+    return str(_checked.doprint(number))

@@ -124,6 +124,12 @@ def is_symbolic(value: Any) -> bool:
     return hasattr(value, "free_symbols")
 
 
+def check_integer(value: Any) -> None:
+    """Refuse a number that varies and is no integer, where a graph takes or returns it."""
+    if isinstance(value, torch.SymFloat | torch.SymBool):
+        raise NotImplementedError("it takes or returns a number that varies and is no integer")
+
+
 def symbols_of(program: Program) -> dict[Size, tuple[int, int | None]]:
     """Each symbol that a program knows from its inputs, and from which.
 

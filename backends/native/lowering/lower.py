@@ -12,7 +12,14 @@ from torch.fx import Graph, Node
 
 from dynacap.backends.native.loops.equation import Equation
 from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
-from dynacap.backends.native.loops.program import Buffer, Call, Kind, View, is_symbolic
+from dynacap.backends.native.loops.program import (
+    Buffer,
+    Call,
+    Kind,
+    View,
+    check_integer,
+    is_symbolic,
+)
 from dynacap.backends.native.lowering.field import Field, Place, memory
 
 Step = Equation | Call | View
@@ -21,10 +28,6 @@ RULES: dict[torch._ops.OpOverload, Rule] = {}
 
 # Views that their schemas do not tell of.
 _VIEWS_BY_CONVENTION = frozenset({torch.ops.aten._unsafe_view.default})
-
-
-class NotLowered(NotImplementedError):
-    """A graph holds what is neither a kernel nor a call."""
 
 
 def lowers(*targets: torch._ops.OpOverload) -> Callable[[Rule], Rule]:
@@ -68,6 +71,7 @@ class Lowering:
         value: Any = size_of(self.result)
         if _is_tensor(self.result):
             value = self.buffer(node.name, self.result, "input")
+        check_integer(self.result)
         self.inputs.append(value)
         return value
 
@@ -81,6 +85,8 @@ class Lowering:
 
     def _output(self, node: Node) -> None:
         values = node.args[0] if isinstance(node.args[0], list | tuple) else [node.args[0]]
+        for output in values:
+            check_integer(output.meta.get("val") if isinstance(output, Node) else output)
         self.outputs = self.read(values)
         for value in self.outputs:
             if isinstance(value, Buffer) and value.kind == "temporary":
@@ -93,7 +99,7 @@ class Lowering:
             return size_of(self.result)
         target = node.target
         if not isinstance(target, torch._ops.OpOverload):
-            raise NotLowered(f"{target} is no ATen operator")
+            raise NotImplementedError(f"{target} is no ATen operator")
         if _is_view(node, self.result):
             return self._view(node)
         rule = self.rules.get(target)

@@ -1,7 +1,8 @@
 /* _crun.Graph: a compiled graph.  A call reads the tensors' addresses out of the arguments, runs
  * the library's one function without the GIL, and wraps what it gives.
  *
- * Until the library is there, pending(graph, arguments) decides what runs.
+ * Until the library is there, pending(graph, arguments) decides what runs; it also runs what has
+ * integers that are too large for C.
  */
 #include "graph.h"
 
@@ -21,6 +22,7 @@ struct import {
 };
 
 enum { FEW = 64 };
+enum { TOO_LARGE = 2 }; /* what `run` gives, before it does anything, for numbers beyond int64_t */
 
 struct graph_ {
     PyObject_HEAD
@@ -34,7 +36,6 @@ struct graph_ {
     PyObject *outputs;    /* owned tuple: None a tensor, a type a size, else the value itself */
     PyObject *constants;  /* owned tuple of tensors */
     Py_ssize_t ntensors, nsizes, nconstants;
-    PyThreadState *state; /* of the call that runs a step in Python */
 };
 
 static inline uintptr_t
@@ -113,6 +114,20 @@ results(Graph *self, Tensor *tensors, const int64_t *numbers)
 }
 
 static PyObject *
+call_pending(Graph *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *values = PyTuple_New(nargs), *made = NULL;
+    for (Py_ssize_t i = 0; values != NULL && i < nargs; i++) {
+        PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
+    }
+    if (values != NULL) {
+        made = PyObject_CallFunctionObjArgs(self->pending, (PyObject *)self, values, NULL);
+        Py_DECREF(values);
+    }
+    return made;
+}
+
+static PyObject *
 run_library(Graph *self, PyObject *const *args, Py_ssize_t nargs, char *room)
 {
     Py_ssize_t nin = self->ntensors + self->nconstants, nout = PyTuple_GET_SIZE(self->outputs);
@@ -120,7 +135,11 @@ run_library(Graph *self, PyObject *const *args, Py_ssize_t nargs, char *room)
     uintptr_t *impls = (uintptr_t *)(out + nout);
     int64_t *sizes = (int64_t *)(impls + nin), *numbers = sizes + self->nsizes;
     if (read_arguments(self, args, nargs, impls, sizes) < 0) {
-        return NULL;
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            return NULL;
+        }
+        PyErr_Clear();
+        return call_pending(self, args, nargs);
     }
     for (Py_ssize_t i = 0; i < nin; i++) {
         in[i] = (Tensor)&impls[i];
@@ -136,24 +155,13 @@ run_library(Graph *self, PyObject *const *args, Py_ssize_t nargs, char *room)
     if (!failed) {
         made = results(self, out, numbers);
     }
+    else if (failed == TOO_LARGE) {
+        made = call_pending(self, args, nargs);
+    }
     else if (!PyErr_Occurred()) {
         PyErr_SetString(PyExc_RuntimeError, torch.what());
     }
     drop_all(out, nout);
-    return made;
-}
-
-static PyObject *
-call_pending(Graph *self, PyObject *const *args, Py_ssize_t nargs)
-{
-    PyObject *values = PyTuple_New(nargs), *made = NULL;
-    for (Py_ssize_t i = 0; values != NULL && i < nargs; i++) {
-        PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
-    }
-    if (values != NULL) {
-        made = PyObject_CallFunctionObjArgs(self->pending, (PyObject *)self, values, NULL);
-        Py_DECREF(values);
-    }
     return made;
 }
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 
 import dynacap
 from dynacap import log
-from dynacap.backends.native import build
+from dynacap.backends.native import backend, build
 from dynacap.backends.native.build.cache import Cache, NotPrivate
 
 pytestmark = [pytest.mark.torch, pytest.mark.cc]
@@ -160,10 +161,48 @@ def test_a_compiler_that_refuses_is_told_of_and_the_graph_runs(
 
 
 def test_in_the_background_no_call_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    library: Future[Path] = Future()
+    monkeypatch.setattr(backend, "build_later", lambda source, compiler: library)
     x = torch.arange(4.0)
     function = dynacap.compile(lambda x: (x + 1).exp(), backend="native", mode="background")
-    for _ in range(3):
+    for number in range(4):
         torch.testing.assert_close(function(x), (x + 1).exp())
+        if number == 1:
+            library.set_exception(OSError("no space"))
+
+
+@pytest.mark.parametrize("stage", ["lower", "program_source", "build_later"])
+@pytest.mark.parametrize("mode", ["default", "background"])
+def test_no_stage_that_fails_harms_the_user(
+    stage: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor in a backward graph, which is compiled in the user's own ``backward()``."""
+
+    def fail(*args: Any, **how: Any) -> Any:
+        raise RuntimeError("unforeseen")
+
+    monkeypatch.setattr(backend, stage, fail)
+    x = torch.arange(4.0, requires_grad=True)
+    dynacap.compile(lambda x: (x + 1).exp().sum(), backend="native", mode=mode)(x).backward()
+    torch.testing.assert_close(x.grad, (x.detach() + 1).exp())
+
+
+def test_a_child_of_a_fork_compiles(folder: Path) -> None:
+    code = (
+        "import os, signal, torch, dynacap\n"
+        "x = torch.arange(4.0)\n"
+        "dynacap.compile(lambda x: (x + 1.0).exp(), backend='native')(x)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"
+        "    dynacap.compile(lambda x: (x + 2.0).exp(), backend='native')(x)\n"
+        "    os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])"
+    )
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "DYNACAP_CACHE_DIR": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
 
 
 def test_unknown_modes_and_options_are_refused() -> None:

@@ -1,5 +1,6 @@
 """Graphs run as C: results, aliasing, mutation, random numbers, gradients, errors are eager's."""
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,7 +21,7 @@ def compiled(function: Any) -> Any:
 def same(function: Any, *args: Any) -> None:
     """The compiled function does what the plain one does, the second time too."""
     for _ in range(2):
-        check_same(function, *args, compile=compiled)
+        check_same(function, args, compile=compiled)
 
 
 def few(*shape: int, **how: Any) -> torch.Tensor:
@@ -116,6 +117,34 @@ def test_sizes_and_numbers_that_are_returned(gradient: bool) -> None:
 
     calls = [(few(n, 3, requires_grad=gradient), n + 3, n / 8) for n in (2, 3, 4, 5)]
     check_same(function, *calls, compile=compiled, breaks=0)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, n, m: (x + 1, n * n),
+        lambda x, n, m: (x + 1, n + m),
+        lambda x, n, m: (x + 1, n // m, n % m),
+        lambda x, n, m: (x + 1, n * 3 % 2**64),
+        lambda x, n, m: x * (n * n),
+    ],
+)
+def test_integers_are_not_those_of_c(compute: Any) -> None:
+    numbers = [(3, 2), (5, 7), (7, 0), (-(2**63), -1), (2**40, 3), (2**63 - 1, 3), (2**70, 3)]
+    x = few(3, dtype=torch.float64)
+    check_same(compute, *((x, *pair) for pair in numbers), compile=compiled)
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_number_that_varies_and_is_no_integer_is_a_known_limit(
+    gradient: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = [(few(3, requires_grad=gradient), n) for n in (3, 5, 7)]
+    with caplog.at_level(logging.WARNING, "dynacap"):
+        check_same(lambda x, n: (x * 2, x.shape[0] / n), *calls, compile=compiled, breaks=0)
+    (said,) = {record.message for record in caplog.records}
+    assert "runs eagerly: it takes or returns a number" in said
+    assert "report" not in said
 
 
 def test_sizes_that_only_tensors_tell() -> None:
