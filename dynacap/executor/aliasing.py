@@ -2,6 +2,7 @@
 
 Capture keeps one value for each outside object.  Where one of them is changed, the others of its
 type would have to change too if they were the same object on a later call; so they must not be.
+Nor may objects that stood for different keys of a dict or set.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _MUTABLE = (Stored, CellValue, OutsideIterator, GeneratorValue)
 
 
 def guard_aliasing(m: Machine, functional_backend: bool) -> None:
-    """Demand that what was changed stays distinct from what was only read.
+    """Demand that what was changed stays distinct from what was only read, and keys from keys.
 
     ``functional_backend``: the backend turns changes of inputs into copies, so the ways in which
     their memory overlaps are part of what it compiles.
@@ -37,6 +38,10 @@ def guard_aliasing(m: Machine, functional_backend: bool) -> None:
             kind = _kind(value)
             if kind in changed:
                 groups[kind].append(value.source)
+    if m.keys_differ:
+        for value in m.identity_keys:
+            if value.source is not None:
+                groups["key", value.cls].append(value.source)
     for sources in groups.values():
         if len(sources) > 1:
             m.guards.add(NotAliased(tuple(sources), origin=None))

@@ -94,6 +94,8 @@ class Outside(State):
         self._class_sources: dict[int, tuple[type, Source]] = {}
         self._class_changes: dict[int, ClassChange] = {}
         self._touched: dict[Value, None] = {}
+        self.identity_keys: dict[Value, None] = {}  # objects that stood for keys by what they are
+        self.keys_differ = False  # whether one of them was looked for and was none of the others
         self.effects = 0  # how many changes there were, of the same value too
         self._numbers: dict[Source, Value] = {}  # those that vary
 
@@ -229,6 +231,7 @@ class Outside(State):
 
     def key_of(self, value: Value, container: type = dict) -> Key:
         """What stands for a value as a key of a dict or set."""
+        self.keys_differ = self.keys_differ or container is not dict
         try:
             return self._hashed(value)
         except UserRaise as raised:
@@ -249,14 +252,20 @@ class Outside(State):
         if isinstance(value, FunctionValue) and value.real is not None and value.source is None:
             return value.real
         if isinstance(value, IdentityValue):
+            self.identity_keys[value.obj] = None
             return value.key()
         hasher = self.lookup(value.cls, "__hash__")
         if hasher is None:
             self.raise_error(TypeError, f"unhashable type: {value.title!r}")
         if hasher in (object.__hash__, types.FunctionType.__hash__) or self.tensors.owns(value):
+            self.identity_keys[value] = None
             return value
         constant = _as_plain_key(value, hasher, self.lookup(value.cls, "__eq__"))
         return HashedKey(self, value) if constant is MISSING else constant
+
+    def lacks(self, key: Key) -> None:
+        """A key was looked for in a dict, and not found."""
+        self.keys_differ = self.keys_differ or isinstance(key, (Value, tuple))
 
     def mapping_items(self, mapping: Value, why: str) -> list[tuple[Value, Value]]:
         """The items of a mapping that is spread into a dict or a call."""

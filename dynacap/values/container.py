@@ -220,24 +220,23 @@ class DictValue(Stored):
     def get(self, t: Tracer, key: Key) -> Value | None:
         """The value under a key, or None; guards what it learns of an outside dict."""
         found = self.over.get(key)
-        if found is not None:
-            if type(found) is Lazy:
-                found = self.over[key] = t.force(found)
-            return None if found is DELETED else found  # type: ignore[return-value]
-        if self.real is None:
-            return None
-        return t.read_outside_dict(self, key)
+        if type(found) is Lazy:
+            found = self.over[key] = t.force(found)
+        elif found is None and self.real is not None:
+            found = t.read_outside_dict(self, key)
+        if isinstance(found, Value):
+            return found
+        t.lacks(key)
+        return None
 
     def set(self, t: Tracer, key: Key, keyval: Value, value: Value) -> None:
         """Store a value; the outside dict sees it when the side effects are replayed."""
-        present = self.over.get(key)
-        if present is None and self.real is not None:
-            present = self.get(t, key)
-        if present is None or present is DELETED:
+        present = self.get(t, key)
+        if present is None:
             self.dirty.pop(key, None)  # replayed in the order of what is fresh
             self.fresh[key] = None
             self.keyvals[key] = keyval
-        elif isinstance(present, Value):
+        else:
             t.let_go(present)
         self.over[key] = value
         if self.real is not None:

@@ -59,6 +59,9 @@ class Tracer(Protocol):
     def key_of(self, value: Value, container: type = dict) -> Key:
         """What stands for a value as a key of a dict or set."""
 
+    def lacks(self, key: Key) -> None:
+        """Note that a key was looked for in a dict, and not found: none there may become it."""
+
     # -- effects ---------------------------------------------------------------------------------
     @property
     def touched(self) -> list[Value]:

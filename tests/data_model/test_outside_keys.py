@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import Scenario, call, check_same, program, scenario
 
 X = torch.arange(3.0)
@@ -67,3 +69,59 @@ def test_equal_number_that_comes_later() -> Scenario:
             table[1] = 4
 
     return Scenario(function, [call(X, 1.0)] * 3, before=before)
+
+
+KEPT = A()
+MAKERS: dict[str, Any] = {"object": A, "tensor": X.clone, "def": lambda: lambda: None}
+LOOKS = {
+    "get": lambda keys, o: dict.fromkeys(keys, 1).get(o),
+    "in a dict": lambda keys, o: o in dict.fromkeys(keys),
+    "in a set": lambda keys, o: o in set(keys),
+    "added": lambda keys, o: len({*keys, o}),
+    "stored": lambda keys, o: len({**dict.fromkeys(keys, 1), o: 2}),
+    "equal": lambda keys, o: dict.fromkeys(keys, 1) == {o: 1},
+    "pairs": lambda keys, o: {(key, 1): 1 for key in keys}.get((o, 1)),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize(
+    "make", [A, X.clone, lambda: lambda: None], ids=["object", "tensor", "def"]
+)
+def test_another_object_then_the_same(look: Any, make: Any) -> None:
+    """Objects that were no keys of a container made inside may be so in a later call."""
+
+    def function(x: Tensor, keys: list[Any], o: Any) -> Any:
+        return x + 1, look(keys, o)
+
+    key, other = make(), make()
+    check_same(function, (X, [key], other), (X, [key], key), (X, [other, key], key))
+
+
+OUTSIDE = {
+    "get": lambda table, o: table.get(o),
+    "in": lambda table, o: o in table,
+    "pop": lambda table, o: table.pop(o, None),
+    "setdefault": lambda table, o: table.setdefault(o, 3),
+    "set": lambda table, o: table.update({o: 4}),
+    "equal": lambda table, o: table == {o: 1},
+    "keys": lambda table, o: o in table.keys(),
+}
+
+
+@pytest.mark.parametrize("look", OUTSIDE.values(), ids=OUTSIDE)
+def test_another_object_than_the_keys_of_a_dict_from_outside(look: Any) -> None:
+    def function(x: Tensor, table: dict[Any, int], o: Any) -> Any:
+        return x + 1, look(table, o), list(table.values())
+
+    key = A()
+    check_same(function, (X, {key: 1}, A()), (X, {key: 1}, key), (X, {key: 1}, A()))
+
+
+def test_a_global_among_the_keys() -> None:
+    def function(x: Tensor, o: object) -> Any:
+        return x + 1, {KEPT: 1}.get(o), o in {KEPT}
+
+    compiled, plain = dynacap.compile(function, backend="eager"), function
+    for o in (A(), KEPT, A()):
+        assert compiled(X, o)[1:] == plain(X, o)[1:]
