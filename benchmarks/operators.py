@@ -124,8 +124,8 @@ def watched_calls() -> Iterator[set[str]]:
     """The ATen operators that the native backend calls, in the graphs compiled meanwhile."""
     called: set[str] = set()
 
-    def watching(graph: Any) -> Any:
-        program = lower(graph)
+    def watching(graph: Any, **options: Any) -> Any:
+        program = lower(graph, **options)
         called.update(str(step.target) for step in program.steps if isinstance(step, Call))
         return program
 
