@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dynacap.backends.native.aten.in_place import functional_form
 from dynacap.backends.native.aten.inputs import fake_like
 from dynacap.backends.native.aten.memory import Memory
-from dynacap.backends.native.loops.program import check_integer
+from dynacap.backends.native.loops.program import check_integer, leaves
 from dynacap.fxlite import Interpreter, Node
 
 aten = torch.ops.aten
@@ -162,10 +162,4 @@ def mapped(function: Callable[[Any], Any], value: Any) -> Any:
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     """The tensors at any depth of lists, tuples and dicts."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from tensors_in(item)
-    elif isinstance(value, dict):
-        yield from tensors_in(tuple(value.values()))
+    return (leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor))

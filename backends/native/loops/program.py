@@ -110,13 +110,18 @@ class Program:
 
 def buffers_in(value: Any) -> Iterator[Buffer]:
     """The buffers in a nest of lists, tuples and dicts."""
-    if isinstance(value, Buffer):
-        yield value
-    elif isinstance(value, list | tuple):
+    return (leaf for leaf in leaves(value) if isinstance(leaf, Buffer))
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What lies in a nest of lists, tuples and dicts, in order."""
+    if isinstance(value, list | tuple):
         for item in value:
-            yield from buffers_in(item)
+            yield from leaves(item)
     elif isinstance(value, dict):
-        yield from buffers_in(tuple(value.values()))
+        yield from leaves(tuple(value.values()))
+    else:
+        yield value
 
 
 def is_symbolic(value: Any) -> bool:
@@ -151,17 +156,7 @@ def symbols_of(program: Program) -> dict[Size, tuple[int, int | None]]:
 
 def symbolic(call: Call) -> list[Size]:
     """The expressions of sizes among a call's arguments, in order."""
-    found: list[Size] = []
-
-    def search(value: Any) -> None:
-        if is_symbolic(value):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            for item in value:
-                search(item)
-
-    search((call.args, tuple(call.kwargs.values())))
-    return found
+    return list(filter(is_symbolic, leaves((call.args, call.kwargs))))
 
 
 def _shown(value: Any) -> str:
