@@ -80,18 +80,20 @@ class Verified:
         return bool(mismatches(part, compiled, inputs))
 
     def _report(self, found: list[str], inputs: Sequence[Any]) -> str:
-        small = reduced(self.eager, inputs, self._differs)
-        path = write_reproduction(small, self.backend, found)
         more = [f"... and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
         lines = [f"  {line}" for line in [*found[:SHOWN], *more]]
-        return "\n".join(
-            [
-                f"{self.eager.name} differs from eager:",
-                *lines,
-                f"  a program that shows it, of {small.operations} of {small.before} operations:"
-                f" {path}",
-            ]
-        )
+        shown = self._shown(found, inputs)
+        return "\n".join([f"{self.eager.name} differs from eager:", *lines, f"  {shown}"])
+
+    def _shown(self, found: list[str], inputs: Sequence[Any]) -> str:
+        """Where the program is that shows it; the verdict stands without one, too."""
+        try:
+            small = reduced(self.eager, inputs, self._differs)
+            path = write_reproduction(small, self.backend, found)
+        except Exception as error:
+            return f"no program that shows it could be written: {type(error).__name__}: {error}"
+        size = f"{small.operations} of {small.before} operations"
+        return f"a program that shows it, of {size}: {path}"
 
 
 def mismatches(eager: GraphModule, compiled: Compiled, inputs: Sequence[Any]) -> list[str]:

@@ -103,6 +103,19 @@ def test_healing_goes_on_in_eager(folder: Path, caplog: pytest.LogCaptureFixture
     assert len(list(folder.iterdir())) == 1
 
 
+def test_the_verdict_stands_where_no_program_can_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    with config.patch(verify_folder=str(tmp_path / "file" / "folder")):
+        with pytest.raises(VerificationFailed, match=r"output 0(.|\n)*NotADirectoryError"):
+            compiled(gate, wrong.sigmoid_off)(*square())
+        healed = compiled(gate, wrong.sigmoid_off, "heal")
+        for _ in range(2):
+            assert torch.equal(healed(*square()), gate(*square()))
+    assert "runs eagerly from now on" in caplog.text
+
+
 def test_only_the_first_calls_are_checked() -> None:
     runs: list[int] = []
 
