@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
 import traceback
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -21,6 +19,7 @@ from typing import Any
 
 import torch
 from compilers import COMPILERS
+from isolate import isolated
 from machine import describe_machine, save
 from rich.console import Console
 from rich.progress import track
@@ -40,23 +39,11 @@ def here(entry: Entry, mode: str, compiler: str) -> Result:
         return Result(entry.name, mode, False, [traceback.format_exc()[-1500:]])
 
 
-def isolated(entry: Entry, mode: str, compiler: str, limit: int) -> Result:
-    """Measure in a forked process: a crash or a hang is a result like others."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read_end)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        signal.alarm(limit)
-        with os.fdopen(write_end, "w") as pipe:
-            json.dump(asdict(here(entry, mode, compiler)), pipe)
-        os._exit(0)
-    os.close(write_end)
-    with os.fdopen(read_end) as pipe:
-        text = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if text:
-        return Result(**json.loads(text))
+def apart(entry: Entry, mode: str, compiler: str, limit: int) -> Result:
+    """Measure in a process of its own."""
+    found, status = isolated(lambda: asdict(here(entry, mode, compiler)), limit)
+    if found is not None:
+        return Result(**found)
     return Result(entry.name, mode, False, [f"the process ended with status {status}"])
 
 
@@ -111,13 +98,15 @@ def main() -> None:
     shown = [options.only] if options.only else ["dynacap", "torch"]
     wanted = [(e, m) for e in ZOO.values() if options.k in e.name for m in modes(e)]
     found = {
-        f"{entry.name} {mode}": {n: isolated(entry, mode, n, options.limit) for n in shown}
+        f"{entry.name} {mode}": {n: apart(entry, mode, n, options.limit) for n in shown}
         for entry, mode in track(wanted, "running models")
     }
     show(found, shown)
     if options.baseline and "torch" in shown:
         write_baseline(found)
-    save("models", [asdict(one) | {"compiler": n} for r in found.values() for n, one in r.items()])
+    if not options.k and not options.only:
+        ran = [asdict(one) | {"compiler": n} for r in found.values() for n, one in r.items()]
+        save("models", ran)
 
 
 if __name__ == "__main__":

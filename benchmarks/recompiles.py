@@ -12,9 +12,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
-import os
-import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -22,6 +19,7 @@ from typing import Any
 
 import torch
 from compilers import COMPILERS
+from isolate import isolated
 from machine import save
 from rich.console import Console
 from rich.progress import track
@@ -133,32 +131,26 @@ def run(entry: Entry, what: str, compiler: str) -> Count:
     return count
 
 
-def isolated(entry: Entry, what: str, compiler: str, limit: int) -> Count:
-    """The same in a forked process."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read_end)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        signal.alarm(limit)
-        try:
-            made = run(entry, what, compiler)
-        except BaseException as error:
-            made = Count(entry.name, what, compiler, error=f"{type(error).__name__}: {error}"[:200])
-        with os.fdopen(write_end, "w") as pipe:
-            json.dump(asdict(made), pipe)
-        os._exit(0)
-    os.close(write_end)
-    with os.fdopen(read_end) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    return Count(**json.loads(text)) if text else Count(entry.name, what, compiler, error="died")
+def here(entry: Entry, what: str, compiler: str) -> Count:
+    """The same; what it raises is noted."""
+    try:
+        return run(entry, what, compiler)
+    except BaseException as error:
+        return Count(entry.name, what, compiler, error=f"{type(error).__name__}: {error}"[:200])
+
+
+def apart(entry: Entry, what: str, compiler: str, limit: int) -> Count:
+    """The same in a process of its own."""
+    found, status = isolated(lambda: asdict(here(entry, what, compiler)), limit)
+    if found is not None:
+        return Count(**found)
+    return Count(entry.name, what, compiler, error=f"the process ended with status {status}")
 
 
 def counts(wanted: list[Entry], shown: list[str], limit: int) -> Iterator[list[Count]]:
     for entry in track(wanted, "running models"):
         for what in VARIED:
-            group = [isolated(entry, what, compiler, limit) for compiler in shown]
+            group = [apart(entry, what, compiler, limit) for compiler in shown]
             for one in group:
                 print(one, file=sys.stderr, flush=True)
             yield group
@@ -201,7 +193,7 @@ def main() -> None:
     wanted = [entry for entry in ZOO.values() if options.k in entry.name]
     found = list(counts(wanted, shown, options.limit))
     show(found, shown)
-    if not options.k:
+    if not options.k and not options.only:
         save("recompiles", [asdict(one) for group in found for one in group])
 
 
