@@ -28,7 +28,7 @@ from dynacap.hook.protocol import Finish
 from dynacap.place import Place, hidden_codes as place_codes
 from dynacap.running import Runner, Values, hidden_codes, without_ours
 from dynacap.suspend import Suspend
-from dynacap.torch_compile import skip_code
+from dynacap.torch_compile import compiles_late, skip_code
 
 _NO_FRAMES = (
     inspect.CO_GENERATOR
@@ -270,12 +270,12 @@ class Driver:
 
     def offer(self, function: FunctionType) -> Any:
         """The hook's question: what runs in place of a frame of this function."""
-        if not function.__dict__ and not self.wanted(function, self.hook.original_code(function)):
-            return None  # whatever torch's tables say
+        code = self.hook.original_code(function)
+        if not function.__dict__ and not self.wanted(function, code):  # whatever torch's tables say
+            return _run_disabled if compiles_late(code) else None
         mark = marks.of(function)
         if mark is not None and mark.kind == "disable":
             return _run_disabled if mark.recursive else None
-        code = self.hook.original_code(function)
         if not self.hook.capabilities.replaces_running_frame and marks.inside_disabled():
             return None
         wrapped = marks.wrapped_by_torch(function)

@@ -12,6 +12,15 @@ _DEFAULT = _eval_frame._FrameAction.DEFAULT
 _SKIP = _eval_frame._FrameExecStrategy(_eval_frame._FrameAction.SKIP, _DEFAULT)
 
 
+# What compiles the backward half of a graph when it is first wanted, in whoever goes backward.
+_LATE_COMPILER = "_AutogradBackwardCompiler.get_or_compile"
+
+
+def compiles_late(code: CodeType) -> bool:
+    """Whether nothing that runs below is the user's program, but a compiler of torch's."""
+    return code.co_qualname == _LATE_COMPILER
+
+
 def skip_code(code: CodeType) -> None:
     """Have ``torch.compile`` run frames of this code as they are."""
     _eval_frame.set_code_exec_strategy(code, _SKIP)
