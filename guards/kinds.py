@@ -16,7 +16,7 @@ from dynacap.guards.constant import ConstKey, Fingerprint, fingerprint, try_fing
 from dynacap.guards.raw import MISSING, is_a, type_lookup
 from dynacap.guards.ref import Ref, describe
 from dynacap.guards.show import show
-from dynacap.guards.source import Source, dict_key, find_item, key_matches
+from dynacap.guards.source import Source, dict_key, find_item, key_matches, lacks_constant
 
 Origin = UserFrame  # the user's line that made a guard necessary
 
@@ -266,7 +266,11 @@ class LacksKey(_KeyGuard):
 
     def holds(self, *values: object) -> bool:
         value = values[0]
-        return is_a(value, dict) and find_item(value, self.key) is MISSING
+        if not is_a(value, dict):
+            return False
+        if type(self.key) is ConstKey:
+            return lacks_constant(value, self.key.value)
+        return find_item(value, self.key) is MISSING
 
     def expectation(self) -> str:
         return f"has no {self.key!r}"

@@ -98,6 +98,8 @@ def _has(guard: kinds.HasKey) -> Check:
 
 
 def _lacks(guard: kinds.LacksKey) -> Check:
+    if type(guard.key) is ConstKey:
+        return _call(guard)
     return ("lacks", operand(guard.key), 0, ())
 
 

@@ -261,6 +261,26 @@ def key_matches(kept: Any, found: object) -> bool:
     return same_constant(wanted, found)
 
 
+_PLAIN_KEYS = frozenset({type(None), bool, int, float, complex, str, bytes})
+
+
+def lacks_constant(mapping: Any, key: object) -> bool:
+    """Whether a dict answers for no key of its own when it is asked for a constant.
+
+    An equal one would do (``True`` for ``1``), and so may one whose class says itself what it is
+    equal to; that is not asked.
+    """
+    keys = raw.dict_keys(mapping) or ()
+    if not _PLAIN_KEYS.issuperset(map(type, keys)) and any(map(_says_what_it_equals, keys)):
+        return False
+    return not dict.__contains__(mapping, key)
+
+
+def _says_what_it_equals(key: object) -> bool:
+    own = raw.type_lookup(type(key), "__eq__") is not object.__dict__["__eq__"]
+    return own and not is_constant(key)
+
+
 def find_item(obj: object, kept: Any) -> object:
     """The value under a kept key, in the storage of a dict or of a subclass of dict."""
     if type(kept) is str:

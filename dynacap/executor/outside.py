@@ -28,6 +28,7 @@ from dynacap.guards.source import (
     Source,
     SysModule,
     TypeOf,
+    lacks_constant,
 )
 from dynacap.values.base import (
     DELETED,
@@ -74,7 +75,7 @@ def _kept_as_it_is(key: Key, mapping: Any) -> bool:
     if not is_constant(key):
         return type(key).__eq__ is object.__eq__
     if not dict.__contains__(mapping, key):
-        return type(key) not in (bool, float, complex)  # there may be an int like it one day
+        return lacks_constant(mapping, key)
     return any(
         type(found) is type(key) and same_constant(found, key)
         for found in raw.dict_keys(mapping) or ()

@@ -85,9 +85,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
-@pytest.mark.parametrize(
-    "make", [A, X.clone, lambda: lambda: None], ids=["object", "tensor", "def"]
-)
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_another_object_then_the_same(look: Any, make: Any) -> None:
     """Objects that were no keys of a container made inside may be so in a later call."""
 
@@ -125,3 +123,45 @@ def test_a_global_among_the_keys() -> None:
     compiled, plain = dynacap.compile(function, backend="eager"), function
     for o in (A(), KEPT, A()):
         assert compiled(X, o)[1:] == plain(X, o)[1:]
+
+
+class LikeOne:
+    """Equal to 1, as it says itself."""
+
+    def __eq__(self, other: object) -> bool:
+        return other == 1
+
+    def __hash__(self) -> int:
+        return hash(1)
+
+
+def _comes_later(asked: Any, comes: Any) -> Scenario:
+    table: dict[Any, Any] = {}
+
+    def function(x: Tensor) -> Any:
+        return x + table.get(asked, 0), asked in table
+
+    def before(i: int) -> None:
+        table.update({comes: 4} if i == 1 else {})
+
+    return Scenario(function, [call(X)] * 3, before=before)
+
+
+@scenario()
+def test_true_comes_where_one_was_missing() -> Scenario:
+    return _comes_later(1, True)
+
+
+@scenario()
+def test_a_number_comes_that_is_equal_to_the_missing_one() -> Scenario:
+    return _comes_later(0.0, False)
+
+
+@scenario()
+def test_a_pair_comes_that_is_equal_to_the_missing_one() -> Scenario:
+    return _comes_later((1, 2), (True, 2.0))
+
+
+@scenario()
+def test_what_says_itself_to_be_the_missing_number_comes() -> Scenario:
+    return _comes_later(1, LikeOne())

@@ -236,6 +236,18 @@ TABLE = [
         [{"a": 1}, {"b": 1, "a": None}, ["b"], None, {1: 1, "a": 2}],
     ),
     Row("int key", lambda s: HasKey(s, 1), [{1: 0}, {"a": 0, 1: 0}], [{True: 0}, {1.0: 0}, {}]),
+    Row(
+        "no int key",
+        lambda s: LacksKey(s, 1),
+        [{}, {"a": 1, 2: 0}, {A_KEY: 0}, {(1,): 0}],
+        [{1: 0}, {True: 0}, {1.0: 0}, {"a": 1, 1 + 0j: 0}, {Liar(): 0}, {"a"}],
+    ),
+    Row(
+        "no pair",
+        lambda s: LacksKey(s, (1, 2)),
+        [{}, {(1, 3): 0}, {1: 0}],
+        [{(1, 2): 0}, {(True, 2.0): 0}, {(Liar(),): 0}],
+    ),
     Row("object key", lambda s: HasKey(s, A_KEY), [{A_KEY: 0}], [{Plain(): 0}, {Liar(): 0}]),
     Row("no object key", lambda s: LacksKey(s, A_KEY), [{Plain(): 0}, {"a": 1}], [{A_KEY: 0}]),
     Row(
