@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynacap.values.tracer import Tracer
+
 if TYPE_CHECKING:
     from dynacap.values.base import Value
-    from dynacap.values.tracer import Tracer
 
     class State(Tracer):
         """Base of the machine's parts, to a type checker."""

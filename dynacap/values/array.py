@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -21,9 +21,7 @@ from dynacap.values.data_model.calls import made
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor import breaks
 from dynacap.values.tensor.value import TensorValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 Kwargs = dict[str, Value]
 _SMALL = 4096  # bytes; what NumPy makes of constants is kept up to this size, else made anew

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +19,7 @@ from dynacap.values.data_model.calls import constant_operand, fold, made
 from dynacap.values.iterator import SequenceIterator
 from dynacap.values.natives import Native, find_native, native, polyfill, pure
 from dynacap.values.tensor.surface import allow
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 Kwargs = dict[str, Value]
 _flags = type(np.zeros(0).flags)

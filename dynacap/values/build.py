@@ -6,7 +6,7 @@ import collections
 import enum
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynacap.guards.raw import IMMUTABLE_TYPE, storage
 from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
@@ -15,9 +15,7 @@ from dynacap.values.base import Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.object import CellValue, ExceptionValue, ObjectValue, PayloadValue, plain
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 Builder = Callable[["Tracer", Any, Source | None], Value]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import operator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dynacap.guards.source import Attr, Source
 from dynacap.values.base import Const, Known, Value, fields
 from dynacap.values.build import builds, builds_subclasses, guard_type
 from dynacap.values.container import DictValue, Stored, TupleValue
 from dynacap.values.recipe import Rebuildable, Recipe
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 class PartialValue(Stored, Rebuildable):

@@ -8,14 +8,12 @@ share the storage classes here; ``attrs`` then mirrors their ``__dict__``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynacap.guards.source import Source
 from dynacap.values.base import DELETED, Lazy, NotConstant, Sentinel, Value
 from dynacap.values.symbol import constant_inside
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 Key = Any  # a hashable that equals another exactly when the Python objects do
 

@@ -10,14 +10,12 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dynacap.values.base import Const, UserRaise, Value, fields
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.recipe import Rebuildable, Recipe
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 @fields

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dynacap.values.base import Const, Known, UserRaise, Value, fields
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
 from dynacap.values.iterator import IteratorValue, exhausted
 from dynacap.values.recipe import Recipe
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 @fields

@@ -5,16 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dynacap.values.base import Const, Known, Value, fields, is_none
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
 from dynacap.values.iterator import IteratorValue, advanced
 from dynacap.values.recipe import Recipe
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 @fields

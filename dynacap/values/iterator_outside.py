@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dynacap.guards import iterators as reading
 from dynacap.guards.iterators import (
@@ -28,9 +28,7 @@ from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import advance
 from dynacap.values.iterator import IteratorValue
 from dynacap.values.iterator_builtins import FilterIterator, MapIterator, ZipIterator
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 MOST_TAKEN = 256  # in one region; each has guards of its own
 

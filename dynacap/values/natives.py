@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dynacap.values.base import Value
+from dynacap.values.tracer import Tracer
 
 if TYPE_CHECKING:
     from dynacap.values.function import FunctionValue
-    from dynacap.values.tracer import Tracer
 
 Native = Callable[["Tracer", list[Value], dict[str, Value]], Value]
 Setter = Callable[["Tracer", Value, Value], None]

@@ -11,7 +11,7 @@ import functools
 import re
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynacap.errors import DynacapError
 from dynacap.guards.raw import IMMUTABLE_TYPE
@@ -19,9 +19,7 @@ from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, V
 from dynacap.values.container import DictValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod
 from dynacap.values.object import PAYLOADS, payload_of
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 # What C functions ask of their operands; all objects answer the first row.
 _ALWAYS = ("__repr__", "__str__", "__format__", "__hash__")

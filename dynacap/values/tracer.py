@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from dynacap.guards.source import Source
-from dynacap.values.base import Value
-from dynacap.values.container import DictValue, Key
-from dynacap.values.function import FunctionValue, GeneratorValue
-from dynacap.values.object import CellValue
-from dynacap.values.tensor_protocol import TensorFamily
+if TYPE_CHECKING:  # only here, so that every value may import the protocol
+    from dynacap.guards.source import Source
+    from dynacap.values.base import Value
+    from dynacap.values.container import DictValue, Key
+    from dynacap.values.function import FunctionValue, GeneratorValue
+    from dynacap.values.object import CellValue
+    from dynacap.values.tensor_protocol import TensorFamily
 
 
 class Tracer(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import types
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from dynacap.values.base import DELETED, MISSING, Const, Known, Value
 from dynacap.values.data_model.attributes import (
@@ -18,10 +18,8 @@ from dynacap.values.data_model.attributes import (
 from dynacap.values.data_model.calls import call_special, call_value
 from dynacap.values.natives import find_setter
 from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue, WrittenAttribute
+from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of, instance_named
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
 
 _EXCEPTION_OR_NONE = (BaseException, type(None))
 

@@ -9,7 +9,7 @@ import builtins
 import enum
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from dynacap.guards.raw import derives
 from dynacap.guards.source import Attr, InstanceDict
@@ -25,9 +25,7 @@ from dynacap.values.object import (
     SuperValue,
     WrittenAttribute,
 )
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 _C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)

@@ -6,7 +6,7 @@ import enum
 import operator
 import types
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynacap.guards.raw import IMMUTABLE_TYPE, derives
 from dynacap.guards.source import Attr
@@ -40,9 +40,7 @@ from dynacap.values.object import (
 )
 from dynacap.values.stand_in import ASKED, StandIn, run, value_of
 from dynacap.values.symbol import SymbolValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 Kwargs = dict[str, Value]
 MAX_UNWRAPPED = 100  # callables in one another

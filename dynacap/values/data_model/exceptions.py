@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dynacap.values.base import Const, Value
 from dynacap.values.object import ExceptionValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 # the named arguments that are kept in fields of the same names
 _NAMED: tuple[tuple[type, tuple[str, ...]], ...] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
 from dynacap.values.container import ListValue, TupleValue
@@ -15,9 +15,7 @@ from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator import IteratorValue, SequenceIterator
 from dynacap.values.object import ExceptionValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 def get_item(t: Tracer, obj: Value, key: Value) -> Value:

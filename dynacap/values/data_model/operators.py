@@ -10,7 +10,7 @@ import operator
 import types
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynacap.guards.raw import IMMUTABLE_TYPE, derives
 from dynacap.values.base import MISSING, Alias, Const, Known, UnreadConst, Value
@@ -19,9 +19,7 @@ from dynacap.values.data_model.calls import call_special, compute, fold
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.object import PayloadValue
 from dynacap.values.symbol import SymbolValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 # symbol -> (special name without underscores, operator, in-place operator)
 _BINARY: dict[str, tuple[str, Callable[..., Any], Callable[..., Any]]] = {

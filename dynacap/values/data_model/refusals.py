@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from dynacap.values.base import Const, Value
+from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of, instance_named
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
 
 
 def refuse(t: Tracer, operation: Callable[..., Any], *operands: Value) -> NoReturn:

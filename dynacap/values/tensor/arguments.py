@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -17,9 +17,7 @@ from dynacap.values.object import PayloadValue, payload_of
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.surface import is_operation
 from dynacap.values.tensor.value import OpaqueValue, TensorValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 Pair = tuple[Any, Any]  # what the node holds, what the fake run is given
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch._subclasses.fake_tensor import (
@@ -13,9 +13,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from dynacap.config import config
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 class Refusal(NamedTuple):

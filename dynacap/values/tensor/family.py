@@ -9,7 +9,7 @@ import operator
 import re
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,9 +47,7 @@ from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, meth
 from dynacap.values.tensor.torch_state import State, current_state
 from dynacap.values.tensor.unbacked import read_elements
 from dynacap.values.tensor.value import TensorValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 _METADATA = frozenset(
     "size dim stride numel is_contiguous is_floating_point is_complex ndimension element_size"

@@ -10,10 +10,10 @@ from dynacap.values.base import Const, Value
 from dynacap.values.tensor import breaks
 from dynacap.values.tensor.results import holds_symbols, size_value, static_value
 from dynacap.values.tensor.value import TensorValue
+from dynacap.values.tracer import Tracer
 
 if TYPE_CHECKING:
     from dynacap.values.tensor.family import TensorFamily
-    from dynacap.values.tracer import Tracer
 
 Reader = Callable[["TensorFamily", "Tracer", TensorValue, str], Value]
 

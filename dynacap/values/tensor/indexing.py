@@ -9,10 +9,10 @@ from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.iterator import TupleIterator
 from dynacap.values.tensor.value import TensorValue
+from dynacap.values.tracer import Tracer
 
 if TYPE_CHECKING:
     from dynacap.values.tensor.family import TensorFamily
-    from dynacap.values.tracer import Tracer
 
 
 def get_item(family: TensorFamily, t: Tracer, obj: Value, key: Value) -> Value:

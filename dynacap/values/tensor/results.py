@@ -10,10 +10,10 @@ import torch
 from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue, TupleValue, fresh_dict
 from dynacap.values.tensor.value import TensorValue
+from dynacap.values.tracer import Tracer
 
 if TYPE_CHECKING:
     from dynacap.values.tensor.family import TensorFamily
-    from dynacap.values.tracer import Tracer
 
 _SCALARS = (int, float, bool, complex, str)
 

@@ -39,11 +39,11 @@ from dynacap.values.base import Const, NotConstant, Value
 from dynacap.values.data_model.operators import truth
 from dynacap.values.natives import native
 from dynacap.values.symbol import SymbolValue
+from dynacap.values.tracer import Tracer
 
 if TYPE_CHECKING:
     from dynacap.guards.guard_set import GuardSet
     from dynacap.values.tensor.fake import FakeWorld
-    from dynacap.values.tracer import Tracer
 
 _INT_OPERATORS: dict[str, Callable[..., Any]] = {
     "+": operator.add,

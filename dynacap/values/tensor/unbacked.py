@@ -15,10 +15,10 @@ from dynacap.values.container import ListValue
 from dynacap.values.natives import native
 from dynacap.values.tensor import breaks
 from dynacap.values.tensor.value import TensorValue
+from dynacap.values.tracer import Tracer
 
 if TYPE_CHECKING:
     from dynacap.values.tensor.family import TensorFamily
-    from dynacap.values.tracer import Tracer
 
 MOST_ELEMENTS = 64  # of one tensor that becomes a list
 

@@ -7,7 +7,7 @@ in the graph instead of the node, since it is all that a call does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch.autograd.function import Function, FunctionCtx, _SingleLevelFunction
@@ -21,9 +21,7 @@ from dynacap.values.natives import native
 from dynacap.values.object import ObjectValue
 from dynacap.values.tensor import breaks
 from dynacap.values.tensor.value import TensorValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 _REFUSAL = breaks.Refusal(
     "autograd-function",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -17,9 +17,7 @@ from dynacap.values.base import Value
 from dynacap.values.natives import find_native, native
 from dynacap.values.tensor.family import AT_START
 from dynacap.values.torch_library.questions import answers
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 def _graph_break(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:

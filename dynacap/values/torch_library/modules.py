@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.modules.module as module_file
@@ -13,9 +13,7 @@ from dynacap.values.container import DictValue
 from dynacap.values.data_model.attributes import get_attribute, instance_dict
 from dynacap.values.natives import native
 from dynacap.values.object import ObjectValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 Module = torch.nn.Module
 _REGISTRIES = ("_parameters", "_buffers", "_modules")

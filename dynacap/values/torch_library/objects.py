@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._library import custom_ops
@@ -18,9 +18,7 @@ from dynacap.values.data_model.operators import binary_op
 from dynacap.values.natives import native, pure
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.results import static_value
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 CONST_TYPES.update((torch.dtype, torch.device, torch.layout, torch.memory_format))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.overrides
@@ -14,9 +14,7 @@ from dynacap.values.base import Const, Value
 from dynacap.values.data_model.calls import fold
 from dynacap.values.natives import find_native, native
 from dynacap.values.tensor.value import TensorValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 def answers(value: Any, *targets: Any) -> None:

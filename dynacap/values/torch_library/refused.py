@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynacap.values.base import Value
 from dynacap.values.natives import native
 from dynacap.values.tensor import breaks
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 def _register(target: Any, refusal: breaks.Refusal) -> None:

@@ -7,7 +7,7 @@ the C functions here.  When capture ends the state is put back; the graph sets i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.autograd.grad_mode import _enter_inference_mode, _exit_inference_mode
@@ -21,9 +21,7 @@ from dynacap.values.data_model.attributes import (
 )
 from dynacap.values.natives import native
 from dynacap.values.tensor.value import OpaqueValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 Setter = Callable[..., Any]
 

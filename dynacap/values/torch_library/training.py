@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch.autograd.profiler import record_function
@@ -19,9 +19,7 @@ from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tensor.arguments import lower_all
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.torch_library.questions import answers
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 
 @native(torch._C._group_tensors_by_device_and_dtype)

@@ -7,7 +7,7 @@ unbatched, by nodes too, as torch's own implementation does it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from torch import func
 from torch._functorch import eager_transforms, predispatch, vmap as vmap_file
@@ -19,9 +19,7 @@ from dynacap.values.natives import native, native_code
 from dynacap.values.tensor import breaks
 from dynacap.values.tensor.torch_state import leave_transforms, transform_depth
 from dynacap.values.tensor.value import TensorValue
-
-if TYPE_CHECKING:
-    from dynacap.values.tracer import Tracer
+from dynacap.values.tracer import Tracer
 
 _REFUSAL = breaks.Refusal(
     breaks.TRANSFORM.reason, "pass tensors, and tuples or lists of them, with dims to match"
