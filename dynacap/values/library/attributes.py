@@ -34,8 +34,10 @@ from dynacap.values.library.handlers import (
     BUILT_IN,
     constant_of,
     handles,
+    handles_each,
     methods,
     not_implemented,
+    unordered,
 )
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
@@ -168,15 +170,11 @@ def _eq(t: Tracer, self: Value, other: Value, /) -> Value:
 handles(*methods("__ne__", *_PLAINEST))(inverted_eq)
 
 
-@handles(
-    *(
-        each
-        for name in ("__lt__", "__le__", "__gt__", "__ge__")
-        for each in methods(name, *_PLAINEST, types.BuiltinFunctionType)
-    )
+handles_each(
+    dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), unordered),
+    *_PLAINEST,
+    types.BuiltinFunctionType,
 )
-def _unordered(t: Tracer, self: Value, other: Value, /) -> Value:
-    return not_implemented()
 
 
 @handles(object.__hash__, torch.Tensor.__hash__)

@@ -19,7 +19,17 @@ from dynacap.values.data_model import (
 )
 from dynacap.values.iterator import DictIterator
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import handles, is_none, methods, not_implemented, raise_with
+from dynacap.values.library.handlers import (
+    NONE,
+    Operation,
+    handles,
+    handles_each,
+    is_none,
+    methods,
+    not_implemented,
+    raise_with,
+    unordered,
+)
 from dynacap.values.library.sequences import same_or_equal
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
@@ -153,33 +163,8 @@ def _delitem(t: Tracer, self: DictValue, key: Value, /) -> None:
         raise_missing(t, key)
 
 
-@handles(*methods("__contains__", *_ALL))
-def _contains(t: Tracer, self: DictValue, key: Value, /) -> Value:
-    return Const(self.get(t, t.key_of(key)) is not None)
-
-
-@handles(*methods("__len__", *_ALL))
-def _len(t: Tracer, self: DictValue, /) -> Value:
-    return Const(len(self.keys(t)))
-
-
-@handles(*methods("__iter__", *_ALL))
-def _iter(t: Tracer, self: DictValue, /) -> Value:
-    return DictIterator(self, "keys", self.keys(t))
-
-
-@handles(*methods("__reversed__", *_ALL))
-def _reversed(t: Tracer, self: DictValue, /) -> Value:
-    return DictIterator(self, "keys", self.keys(t), backwards=True)
-
-
-@handles(*methods("get", *_ALL))
-def _get(t: Tracer, self: DictValue, key: Value, default: Value = Const(None), /) -> Value:
-    return self.get(t, t.key_of(key)) or default
-
-
 @handles(dict.setdefault)
-def _setdefault(t: Tracer, self: DictValue, key: Value, default: Value = Const(None), /) -> Value:
+def _setdefault(t: Tracer, self: DictValue, key: Value, default: Value = NONE, /) -> Value:
     host_key = t.key_of(key)
     found = self.get(t, host_key)
     if found is None:
@@ -188,9 +173,7 @@ def _setdefault(t: Tracer, self: DictValue, key: Value, default: Value = Const(N
 
 
 @handles(OrderedDict.setdefault)
-def _setdefault_ordered(
-    t: Tracer, self: DictValue, key: Value, default: Value = Const(None)
-) -> Value:
+def _setdefault_ordered(t: Tracer, self: DictValue, key: Value, default: Value = NONE) -> Value:
     if contains(t, self, key):
         return get_item(t, self, key)
     set_item(t, self, key, default)
@@ -272,16 +255,6 @@ def _to_end(t: Tracer, self: DictValue, key: object) -> None:
     self.set(t, key, keyval, value)
 
 
-@handles(*methods("clear", *_ALL))
-def _clear(t: Tracer, self: DictValue, /) -> None:
-    self.clear(t)
-
-
-@handles(*methods("copy", *_ALL), *methods("__copy__", *_ALL))
-def _copy(t: Tracer, self: DictValue, /) -> Value:
-    return copy_dict(t, self)
-
-
 def copy_dict(t: Tracer, self: DictValue) -> DictValue:
     """A new dict of the same kind with the same entries."""
     kind: type = dict
@@ -295,7 +268,7 @@ def copy_dict(t: Tracer, self: DictValue) -> DictValue:
 
 
 @handles(*methods("fromkeys", *_ALL))
-def _fromkeys(t: Tracer, cls: Value, iterable: Value, value: Value = Const(None), /) -> Value:
+def _fromkeys(t: Tracer, cls: Value, iterable: Value, value: Value = NONE, /) -> Value:
     made = t.call(cls, [])
     for key in elements(t, iterable):
         set_item(t, made, key, value)
@@ -327,10 +300,6 @@ def _ior(t: Tracer, self: DictValue, other: Value, /) -> Value:
     return self
 
 
-handles(*methods("__eq__", *_ALL))(lambda t, self, other, /: equal_dicts(t, self, other, True))
-handles(*methods("__ne__", *_ALL))(lambda t, self, other, /: equal_dicts(t, self, other, False))
-
-
 def equal_dicts(t: Tracer, left: DictValue, right: Value, wanted: bool) -> Value:
     """Whether both hold equal values under equal keys; two OrderedDicts compare in order."""
     if not isinstance(right, DictValue):
@@ -348,6 +317,17 @@ def equal_dicts(t: Tracer, left: DictValue, right: Value, wanted: bool) -> Value
     return Const(wanted)
 
 
-@handles(*(m for name in ("__lt__", "__le__", "__gt__", "__ge__") for m in methods(name, *_ALL)))
-def _unordered(t: Tracer, self: DictValue, other: Value, /) -> Value:
-    return not_implemented()
+_PLAIN_ROWS: dict[str, Operation] = {
+    "__contains__": lambda t, self, key, /: Const(self.get(t, t.key_of(key)) is not None),
+    "__len__": lambda t, self, /: Const(len(self.keys(t))),
+    "__iter__": lambda t, self, /: DictIterator(self, "keys", self.keys(t)),
+    "__reversed__": lambda t, self, /: DictIterator(self, "keys", self.keys(t), backwards=True),
+    "get": lambda t, self, key, default=NONE, /: self.get(t, t.key_of(key)) or default,
+    "clear": lambda t, self, /: self.clear(t),
+    "copy": lambda t, self, /: copy_dict(t, self),
+    "__copy__": lambda t, self, /: copy_dict(t, self),
+    "__eq__": lambda t, self, other, /: equal_dicts(t, self, other, True),
+    "__ne__": lambda t, self, other, /: equal_dicts(t, self, other, False),
+    **dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), unordered),
+}
+handles_each(_PLAIN_ROWS, *_ALL)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from dynacap.values.base import (
@@ -68,6 +68,12 @@ def handles(*targets: Any) -> Callable[[Operation], Operation]:
         return function
 
     return register
+
+
+def handles_each(operations: Mapping[str, Operation], *owners: type) -> None:
+    """The same for the methods of these names that these types declare, one row a name."""
+    for name, operation in operations.items():
+        handles(*methods(name, *owners))(operation)
 
 
 def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
@@ -175,6 +181,11 @@ def folded(
 def not_implemented() -> Value:
     """What a special method answers that leaves the operation to the other operand."""
     return Const(NotImplemented)
+
+
+def unordered(t: Tracer, self: Value, other: Value, /) -> Value:
+    """``<`` and its kin on what has no order."""
+    return not_implemented()
 
 
 def raise_with(t: Tracer, cls: type[BaseException], *args: Value) -> NoReturn:

@@ -27,36 +27,48 @@ from dynacap.values.iterator_itertools import (
     WhileIterator,
 )
 from dynacap.values.iterator_outside import OutsideIterator
-from dynacap.values.library.handlers import handles, index_of, is_none
+from dynacap.values.library.handlers import NONE, Operation, handles, index_of, is_none
 from dynacap.values.library.iteration import next_
 from dynacap.values.object import payload_of
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
+_MAKERS: dict[Any, Operation] = {
+    itertools.chain: lambda t, /, *over: ChainIterator(iterate(t, TupleValue([*over]))),
+    vars(itertools.chain)["from_iterable"]: lambda t, cls, over, /: ChainIterator(iterate(t, over)),
+    itertools.count: lambda t, start=Const(0), step=Const(1): CountIterator(start, step),
+    itertools.cycle: lambda t, iterable, /: CycleIterator(iterate(t, iterable)),
+    itertools.pairwise: lambda t, iterable, /: PairwiseIterator(iterate(t, iterable)),
+    itertools.groupby: lambda t, iterable, key=NONE: GroupIterator(iterate(t, iterable), key),
+    itertools.zip_longest: lambda t, /, *iterables, fillvalue=NONE: LongestZipIterator(
+        [iterate(t, one) for one in iterables], fillvalue
+    ),
+    itertools.compress: lambda t, data, selectors: CompressIterator(
+        iterate(t, data), iterate(t, selectors)
+    ),
+    itertools.starmap: lambda t, function, iterable, /: StarmapIterator(
+        function, [iterate(t, iterable)], itertools.starmap
+    ),
+}
+for _target, _maker in _MAKERS.items():
+    handles(_target)(_maker)
 
-@handles(itertools.chain)
-def _chain(t: Tracer, /, *iterables: Value) -> Value:
-    return ChainIterator(iterate(t, TupleValue(list(iterables))))
+
+def _register_filter(target: Any, value_type: Any) -> None:
+    @handles(target)
+    def filtered(t: Tracer, function: Value, iterable: Value, /) -> Value:
+        made: Value = value_type(function, iterate(t, iterable), target)
+        return made
 
 
-@handles(itertools.chain.__dict__["from_iterable"])
-def _chain_from_iterable(t: Tracer, cls: Value, iterable: Value, /) -> Value:
-    return ChainIterator(iterate(t, iterable))
-
-
-@handles(itertools.count)
-def _count(t: Tracer, start: Value = Const(0), step: Value = Const(1)) -> Value:
-    return CountIterator(start, step)
+_register_filter(itertools.filterfalse, FilterIterator)
+_register_filter(itertools.takewhile, WhileIterator)
+_register_filter(itertools.dropwhile, WhileIterator)
 
 
 @handles(itertools.repeat)
 def _repeat(t: Tracer, object: Value, times: Value | None = None) -> Value:
     return RepeatIterator(object, None if times is None else max(index_of(t, times), 0))
-
-
-@handles(itertools.cycle)
-def _cycle(t: Tracer, iterable: Value, /) -> Value:
-    return CycleIterator(iterate(t, iterable))
 
 
 @handles(itertools.islice)
@@ -71,51 +83,9 @@ def _islice(t: Tracer, iterable: Value, /, *bounds: Value) -> Value:
     return SliceIterator(iterate(t, iterable), start, stop, step)
 
 
-@handles(itertools.zip_longest)
-def _zip_longest(t: Tracer, /, *iterables: Value, fillvalue: Value = Const(None)) -> Value:
-    return LongestZipIterator([iterate(t, one) for one in iterables], fillvalue)
-
-
 @handles(itertools.accumulate)
-def _accumulate(
-    t: Tracer, iterable: Value, func: Value = Const(None), *, initial: Value = Const(None)
-) -> Value:
+def _accumulate(t: Tracer, iterable: Value, func: Value = NONE, *, initial: Value = NONE) -> Value:
     return AccumulateIterator(iterate(t, iterable), func, None if is_none(initial) else initial)
-
-
-@handles(itertools.starmap)
-def _starmap(t: Tracer, function: Value, iterable: Value, /) -> Value:
-    return StarmapIterator(function, [iterate(t, iterable)], itertools.starmap)
-
-
-@handles(itertools.filterfalse)
-def _filterfalse(t: Tracer, function: Value, iterable: Value, /) -> Value:
-    return FilterIterator(function, iterate(t, iterable), itertools.filterfalse)
-
-
-@handles(itertools.takewhile)
-def _takewhile(t: Tracer, function: Value, iterable: Value, /) -> Value:
-    return WhileIterator(function, iterate(t, iterable), itertools.takewhile)
-
-
-@handles(itertools.dropwhile)
-def _dropwhile(t: Tracer, function: Value, iterable: Value, /) -> Value:
-    return WhileIterator(function, iterate(t, iterable), itertools.dropwhile)
-
-
-@handles(itertools.compress)
-def _compress(t: Tracer, data: Value, selectors: Value) -> Value:
-    return CompressIterator(iterate(t, data), iterate(t, selectors))
-
-
-@handles(itertools.pairwise)
-def _pairwise(t: Tracer, iterable: Value, /) -> Value:
-    return PairwiseIterator(iterate(t, iterable))
-
-
-@handles(itertools.groupby)
-def _groupby(t: Tracer, iterable: Value, key: Value = Const(None)) -> Value:
-    return GroupIterator(iterate(t, iterable), key)
 
 
 @handles(itertools.tee)
@@ -142,7 +112,7 @@ def _product(t: Tracer, /, *iterables: Value, repeat: Value = Const(1)) -> Value
 
 def _register_choice(type_: Any) -> None:
     @handles(type_)
-    def choose(t: Tracer, iterable: Value, r: Value = Const(None)) -> Value:
+    def choose(t: Tracer, iterable: Value, r: Value = NONE) -> Value:
         pool = elements(t, iterable)
         size = Const(len(pool) if is_none(r) else index_of(t, r))
         if size.value < 0:

@@ -10,7 +10,7 @@ from dynacap.guards.source import Source
 from dynacap.values.base import MISSING, Const, Value, fields
 from dynacap.values.build import builds
 from dynacap.values.data_model import compare, contains, get_attribute, get_item, iterate, length
-from dynacap.values.library.handlers import handles
+from dynacap.values.library.handlers import Operation, handles, handles_each
 from dynacap.values.library.text import to_repr
 from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tracer import Tracer
@@ -45,34 +45,19 @@ def _new(t: Tracer, mapping: Value) -> Value:
     return ProxyValue(mapping)
 
 
-@handles(_PROXY.__len__)
-def _len(t: Tracer, self: ProxyValue, /) -> Value:
-    return Const(length(t, self.over))
-
-
-@handles(_PROXY.__getitem__)
-def _getitem(t: Tracer, self: ProxyValue, key: Value, /) -> Value:
-    return get_item(t, self.over, key)
-
-
-@handles(_PROXY.__contains__)
-def _contains(t: Tracer, self: ProxyValue, key: Value, /) -> Value:
-    return Const(contains(t, self.over, key))
-
-
-@handles(_PROXY.__iter__)
-def _iter(t: Tracer, self: ProxyValue, /) -> Value:
-    return iterate(t, self.over)
+_ROWS: dict[str, Operation] = {
+    "__len__": lambda t, self, /: Const(length(t, self.over)),
+    "__getitem__": lambda t, self, key, /: get_item(t, self.over, key),
+    "__contains__": lambda t, self, key, /: Const(contains(t, self.over, key)),
+    "__iter__": lambda t, self, /: iterate(t, self.over),
+    "__repr__": lambda t, self, /: Const(f"mappingproxy({to_repr(t, self.over)})"),
+}
+handles_each(_ROWS, _PROXY)
 
 
 @handles(_PROXY.__eq__)
 def _eq(t: Tracer, self: ProxyValue, other: Value, /) -> Value:
     return compare(t, "==", self.over, other.over if isinstance(other, ProxyValue) else other)
-
-
-@handles(_PROXY.__repr__)
-def _repr(t: Tracer, self: ProxyValue, /) -> Value:
-    return Const(f"mappingproxy({to_repr(t, self.over)})")
 
 
 def _register_method(name: str) -> None:
