@@ -288,11 +288,12 @@ def find_item(obj: object, kept: Any) -> object:
     # Other keys are found by looking at each: hashing could meet a user's __eq__ on the way.
     for found in raw.dict_keys(obj) or ():
         if key_matches(kept, found):
-            return _value_at(obj, found)
+            return value_at(obj, found)
     return MISSING
 
 
-def _value_at(obj: Any, key: object) -> object:
+def value_at(obj: Any, key: object) -> object:
+    """The value under this very key object of a dict, which is not asked what it equals."""
     for found, value in dict.items(obj):
         if found is key:
             return value

@@ -60,8 +60,12 @@ def _list(e: Emitter, value: ListValue) -> None:
         return
     items = f"[{', '.join([e.expr(item) for item in value.items])}]"
     if issubclass(value.type_, collections.deque):
-        base = e.kind(collections.deque)
-        fresh = e.let("items", items)
+        base, fresh = e.kind(collections.deque), e.let("items", items)
+        if not value.state:  # its iterators go on
+            at, item = e.fresh("at"), e.fresh("item")
+            e.line(f"for {at}, {item} in enumerate({fresh}):")
+            e.line(f"    {base}.__setitem__({name}, {at}, {item})")
+            return
         e.line(f"{base}.clear({name})")
         e.line(f"{base}.extend({name}, {fresh})")
     else:

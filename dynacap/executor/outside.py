@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import types
+from collections import OrderedDict
 from typing import Any
 
 from dynacap.errors import UserFrame
@@ -29,6 +30,7 @@ from dynacap.guards.source import (
     SysModule,
     TypeOf,
     lacks_constant,
+    value_at,
 )
 from dynacap.values.base import (
     DELETED,
@@ -118,13 +120,11 @@ class Outside(State):
     # -- objects ---------------------------------------------------------------------------------
     def wrap(self, real: Any, source: Source | None) -> Value:
         """The value of an object; the same one each time for the same object."""
-        if type(real) in CONST_TYPES:
+        if type(real) in CONST_TYPES and (type(real) is not slice or is_constant(real)):
             if source is None:
                 return Const(real)
             if type(real) in _READ_LATE:
                 return self._number(real, source) or UnreadConst(real, source, self.guard)
-            if type(real) is slice and not is_constant(real):
-                self.graph_break("not-constant", f"{source.name()} is a slice of other objects")
             self.guard("IdIs" if type(real) is types.CodeType else "ConstEq", source, real)
             return Const(real, source=source)
         found = self.mirrors.get(id(real))
@@ -192,11 +192,13 @@ class Outside(State):
     def _read_by_object_key(self, mirror: DictValue, key: Key) -> Value | None:
         """The key is like one of the dict's without being it: all the dict's keys are asked."""
         self.outside_keys(mirror)
+        if isinstance(key, HashedKey) and issubclass(mirror.cls, OrderedDict):
+            self.graph_break("user-hash", "an OrderedDict asks its keys for their hashes each time")
         for index, real_key in enumerate(raw.dict_keys(mirror.real) or ()):
             if self.key_of(self._outside_key(mirror, index, real_key)) == key:
                 source = mirror.source
                 item = DictItem(source, real_key) if source is not None else None
-                value = self.wrap(dict.__getitem__(mirror.real, real_key), item)
+                value = self.wrap(value_at(mirror.real, real_key), item)
                 mirror.over[key] = value
                 return value
         return None
@@ -206,6 +208,8 @@ class Outside(State):
         real_keys = tuple(raw.dict_keys(mirror.real) or ())
         if not mirror.keys_guarded:
             mirror.keys_guarded = True
+            if set(map(id, dict.__iter__(mirror.real))) != set(map(id, real_keys)):
+                self.graph_break("foreign-storage", "an OrderedDict changed by methods of dict")
             if mirror.source is not None and real_keys:
                 self.guard("DictKeys", mirror.source, real_keys)
             elif mirror.source is not None:

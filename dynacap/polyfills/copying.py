@@ -53,7 +53,7 @@ def _is_plain(cls: Any) -> bool:
 def shallow(x: Any) -> Any:
     """A new object that holds the same things."""
     cls = type(x)
-    if _is_atom(x) or cls is tuple or cls is frozenset:
+    if _is_atom(x) or cls in (tuple, frozenset, slice):
         return x
     if cls is list or cls is dict or cls is set:
         return x.copy()

@@ -12,7 +12,7 @@ from dynacap.guards.raw import IMMUTABLE_TYPE, storage
 from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
 from dynacap.hook import original_code
 from dynacap.values.base import Known, Lazy, Value
-from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
+from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.object import CellValue, ExceptionValue, ObjectValue, PayloadValue, plain
 from dynacap.values.tracer import Tracer
@@ -183,6 +183,15 @@ def build_tuple(t: Tracer, real: Any, source: Source | None) -> Value:
         items = [t.wrap(item, None) for item in tuple.__iter__(real)]
         return TupleValue(items, type(real), real, None)
     return TupleValue(_items(t, tuple, real, source), type(real), real, source)
+
+
+@builds(slice)
+def build_slice(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A slice whose bounds are not all constants."""
+    guard_type(t, real, source)
+    sources = [source and Attr(source, name) for name in ("start", "stop", "step")]
+    bounds = map(t.wrap, (real.start, real.stop, real.step), sources)
+    return SliceValue(tuple(bounds), real, source)
 
 
 @builds_subclasses(list)

@@ -68,10 +68,11 @@ class ListValue(Stored):
     """A list or a deque: ``items`` is what it holds now.
 
     One from outside is looked at when its items are first asked for (``load``); until then
-    elements can be appended without knowing, or guarding, what it holds.
+    elements can be appended without knowing, or guarding, what it holds.  ``state`` tells
+    iterators of a deque that elements came or went.
     """
 
-    __slots__ = ("_items", "_load", "appended", "maxlen")
+    __slots__ = ("_items", "_load", "appended", "maxlen", "state")
 
     def __init__(
         self,
@@ -86,6 +87,7 @@ class ListValue(Stored):
         self._load = None if isinstance(items, list) else items
         self.appended: list[Value] = []
         self.maxlen = maxlen
+        self.state = 0
 
     @property
     def is_loaded(self) -> bool:
@@ -116,8 +118,8 @@ class SliceValue(Stored):
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: tuple[Value, Value, Value]) -> None:
-        super().__init__(slice)
+    def __init__(self, parts: tuple[Value, ...], *outside: Any) -> None:
+        super().__init__(slice, *outside)
         self.parts = parts
 
     def constant(self) -> Any:

@@ -120,8 +120,8 @@ class ListIterator(IteratorValue):
         return t.force_item(items, self.index - 1)
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            return exhausted, [ListIterator(ListValue([]))]
+        if self.done:  # it lets go of what it walked
+            return exhausted, [type(self)(type(self.over)([]))]
         return iterator_at, [self.over, Const(self.index)]
 
 
@@ -130,9 +130,6 @@ class TupleIterator(ListIterator):
 
     __slots__ = ()
     cls: ClassVar[type] = type(iter(()))
-
-    def recipe(self, t: Tracer) -> Recipe:
-        return iterator_at, [self.over, Const(self.index)]
 
 
 @fields
@@ -192,7 +189,11 @@ class DictIterator(IteratorValue):
         return type(walk_dict(empty, self.kind, self.backwards))
 
     def step(self, t: Tracer) -> Value | None:
-        if len(self.over.keys(t)) != len(self.keys):
+        ordered, now = issubclass(self.over.cls, OrderedDict), self.over.keys(t)
+        if ordered and self.index < len(self.keys) and now != self.keys:
+            self.done = True
+            t.raise_error(RuntimeError, "OrderedDict mutated during iteration")
+        if not ordered and len(now) != len(self.keys):
             t.raise_error(RuntimeError, "dictionary changed size during iteration")
         if self.index >= len(self.keys):
             return None
@@ -288,10 +289,10 @@ class SetIterator(IteratorValue):
 
 @fields
 class DequeIterator(IteratorValue):
-    """Walks a deque, perhaps backwards; a change of length meanwhile is an error."""
+    """Walks a deque, perhaps backwards; what comes or goes meanwhile is an error."""
 
     over: ListValue
-    length: int
+    state: int
     backwards: bool = False
     index: int = 0
 
@@ -301,7 +302,7 @@ class DequeIterator(IteratorValue):
 
     def step(self, t: Tracer) -> Value | None:
         items = self.over.items
-        if len(items) != self.length:
+        if self.over.state != self.state:
             t.raise_error(RuntimeError, "deque mutated during iteration")
         if self.index >= len(items):
             return None

@@ -6,6 +6,7 @@ import enum
 import functools
 import types
 import typing
+import weakref
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -502,3 +503,19 @@ def test_frozensets_in_frozensets(x: Tensor) -> Any:
     for _ in range(100):
         made = frozenset([made, frozenset([made])])
     return x + 1, hash(made) == hash(made), len(made)
+
+
+@program((X,), breaks=None)
+def test_attributes_behind_a_weak_proxy(x: Tensor) -> Any:
+    class Pair:
+        x = 0
+
+    target = Pair()
+    proxy = weakref.proxy(target)
+    proxy.x = 3
+    seen = target.x, proxy.x, isinstance(proxy, Pair), hasattr(proxy, "z"), type(proxy).__name__
+    del target
+    try:
+        return proxy.x
+    except ReferenceError as error:
+        return seen, str(error), x + 1

@@ -1,6 +1,7 @@
 """Built-in functions that iterate, itertools, and iterators that live on after the capture."""
 
 import functools
+import gc
 import itertools
 import operator
 from collections.abc import Iterator
@@ -210,3 +211,16 @@ def test_iterators_returned_go_on_as_they_would() -> None:
         assert type(found[name]) is type(iterator), name
         assert list(itertools.islice(found[name], 6)) == list(itertools.islice(iterator, 6)), name
         assert list(itertools.islice(found[name], 2)) == list(itertools.islice(iterator, 2)), name
+
+
+@program((X,), breaks=None)
+def test_an_ended_iterator_lets_go(x: Tensor) -> Any:
+    class Dies(tuple[Any, ...]):
+        def __del__(self) -> None:
+            deaths.append(1)
+
+    deaths: list[int] = []
+    iterator = iter(Dies((1,)))
+    seen = list(iterator)
+    gc.collect()
+    return seen, list(deaths), list(iterator), x + 1

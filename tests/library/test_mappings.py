@@ -264,3 +264,62 @@ def test_outside_set(x: Tensor, s: set[int]) -> Any:
     s.add(7)
     s.remove(1)
     return x + len(s), 7 in s, s
+
+
+@program((X,))
+def test_ordered_dicts_that_change_while_they_are_iterated(x: Tensor) -> Any:
+    made = collections.OrderedDict.fromkeys("abcde")
+
+    def move() -> None:
+        for key in made:
+            made.move_to_end(key)
+
+    def add() -> None:
+        for _ in made:
+            made["f"] = None
+
+    def remove() -> None:
+        for _ in made:
+            del made["c"]
+
+    ended = iter(made)
+    list(ended)
+    return caught(move), caught(add), caught(remove), list(made), list(ended), x + 1
+
+
+@program((X,), breaks=None)
+def test_ordered_dicts_that_are_changed_as_plain_ones(x: Tensor) -> Any:
+    changes: list[Any] = [
+        lambda made: dict.__delitem__(made, "a"),
+        lambda made: dict.pop(made, "a"),
+        lambda made: dict.popitem(made),
+        lambda made: dict.setdefault(made, "c", 3),
+        lambda made: dict.update(made, c=3),
+        lambda made: dict.__setitem__(made, "a", 3),
+    ]
+    seen = []
+    for change in changes:
+        made = collections.OrderedDict(a=1, b=2)
+        change(made)
+        seen.append((caught(repr, made), len(made), list(made)))
+    return seen, x + 1
+
+
+class Asked(collections.OrderedDict[Any, Any]):
+    """Counts what its methods in Python are asked for."""
+
+    asked = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        self.asked += 1
+        return super().__getitem__(key)
+
+    def __delitem__(self, key: Any) -> None:
+        self.asked += 1
+        super().__delitem__(key)
+
+
+@program((X,))
+def test_pop_of_an_ordered_dict_asks_no_subclass(x: Tensor) -> Any:
+    made = Asked(a=1)
+    return made.pop("a"), made.pop("b", 5), made.asked, caught(made.pop, []), x + 1

@@ -1,11 +1,13 @@
 """Lists, tuples, deques, ranges and slices: every method, as plain Python has it."""
 
 import collections
+import copy
 from typing import Any
 
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import call, program
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -233,6 +235,84 @@ def test_text_of_a_list_that_is_too_deep(x: Tensor) -> Any:
         return x + 1
 
 
-@program((X, slice([], 1)), breaks=None)
+@program((X, slice([], 1)), breaks=0)
 def test_a_slice_from_outside_that_is_no_constant(x: Tensor, made: Any) -> Any:
     return x + 1, type(made.start), made.stop
+
+
+@program((X,), breaks=None)
+def test_slices_of_objects(x: Tensor) -> Any:
+    made: Any = slice(1, [2], 3)
+    dynacap.graph_break()
+    return made == slice(1, [2], 3), made != slice(1, [2], 2), copy.copy(made) is made, x + 1
+
+
+class Clears:
+    """Its comparison empties a list."""
+
+    def __init__(self) -> None:
+        self.cleared: list[Any] = []
+
+    def __eq__(self, other: object) -> Any:
+        self.cleared.clear()
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@program((X,))
+def test_lists_whose_comparison_changes_them(x: Tensor) -> Any:
+    a, b = Clears(), Clears()
+    left, right = [a], [b]
+    a.cleared, b.cleared = right, left
+    same = left == right  # both are empty then
+    a.cleared = left = [a]
+    return same, left == [1], x + 1
+
+
+class Queue(collections.deque[Any]):
+    """A subclass, which its copies are of."""
+
+
+class NoQueue(collections.deque[Any]):
+    """A subclass that makes something else from the second time on."""
+
+    made = 0
+
+    def __new__(cls, *args: Any) -> Any:
+        cls.made += 1
+        return collections.deque.__new__(cls) if cls.made % 3 == 1 else [42]
+
+
+@program((X,), breaks=None)
+def test_copies_of_a_subclass_of_deque(x: Tensor) -> Any:
+    made, short = Queue("abc"), Queue("abc", 2)
+    copies = made.copy(), made + made, short + made, short * 2, 2 * made, copy.copy(short)
+    return [(type(each), list(each), each.maxlen) for each in copies], x + 1
+
+
+@program((X,), breaks=None)
+def test_copies_that_are_no_deques(x: Tensor) -> Any:
+    made = NoQueue()
+    return caught(lambda: made * 42), caught(lambda: made + collections.deque([1])), x + 1
+
+
+@program((X,), breaks=None)
+def test_a_deque_whose_items_are_replaced_is_iterated_on(x: Tensor) -> Any:
+    made = collections.deque([1, 2, 3])
+    iterator, other = iter(made), iter(made)
+    dynacap.graph_break()
+    made[2] = 9
+    dynacap.graph_break()
+    first = list(iterator)
+    made.append(4)
+    made.popleft()
+    return first, caught(next, other), x + 1
+
+
+@program((X,))
+def test_a_deque_that_moves_ends_its_iterators(x: Tensor) -> Any:
+    made = collections.deque([1, 2, 3])
+    iterator = iter(made)
+    made.rotate(1)
+    return caught(next, iterator), x + 1

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from dynacap.values.base import DELETED, MISSING, Const, Known, Value
 from dynacap.values.data_model.attributes import (
     C_FIELDS,
+    check_no_proxy,
     instance_dict,
     is_data_descriptor,
     no_attribute,
@@ -55,6 +56,7 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
 
 def _no_room(t: Tracer, raw: Any, obj: Value, operation: Any, *operands: Any) -> NoReturn:
     """Raise what Python says of an attribute in an object without a dict."""
+    check_no_proxy(t, obj.cls)
     found = {} if raw is MISSING else {operands[0]: None}
     t.raise_real(error_of(operation, instance_named(obj.title, __slots__=(), **found), *operands))
 

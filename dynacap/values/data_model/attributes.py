@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import enum
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -69,6 +70,7 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     if type(obj) is SuperValue:
         return _super_attribute(t, obj, name)
     cls = obj.cls
+    check_no_proxy(t, cls)
     getter = t.lookup(cls, "__getattribute__")
     if id(getter) in _GENERIC_GETATTRIBUTE or not isinstance(getter, types.FunctionType):
         found = _unless_raised(t, cls, lambda: generic_attribute(t, obj, name))
@@ -82,6 +84,12 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     if found is None and isinstance(obj, Known) and isinstance(obj.value, types.ModuleType):
         return _module_getattr(t, obj, name)
     return found
+
+
+def check_no_proxy(t: Tracer, cls: type) -> None:
+    """Break where an attribute is that of the object behind a weak proxy."""
+    if cls in weakref.ProxyTypes:
+        t.graph_break("weak-reference", "an attribute behind a weak proxy")
 
 
 def _unless_raised(t: Tracer, cls: type, find: Callable[[], Value | None]) -> Value | None:

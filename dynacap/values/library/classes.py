@@ -15,7 +15,7 @@ from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.build import build_known, builds_subclasses
 from dynacap.values.container import DictValue, ListValue, TupleValue
 from dynacap.values.data_model import call_special, call_value, get_attribute, truth
-from dynacap.values.data_model.attributes import make_super
+from dynacap.values.data_model.attributes import check_no_proxy, make_super
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import handles, is_none, real_of_known
@@ -74,6 +74,7 @@ def _same_registrations(token: int) -> Callable[..., bool]:
 
 def _claims_class(t: Tracer, obj: Value, cls: type) -> bool:
     """``isinstance`` believes an object whose ``__class__`` is a property."""
+    check_no_proxy(t, obj.cls)
     if not isinstance(t.lookup(obj.cls, "__class__"), property):
         return False
     claimed = real_of_known(get_attribute(t, obj, "__class__"))

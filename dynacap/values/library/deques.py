@@ -28,17 +28,22 @@ def _init(
         if self.maxlen < 0:
             t.raise_error(ValueError, "maxlen must be non-negative")
     items = [] if iterable is None else elements(t, iterable)
-    self.items[:] = bounded(self, items)
+    _fill(t, self, bounded(self, items))
+
+
+def _fill(t: Tracer, self: ListValue, items: list[Value]) -> None:
+    """Give it other elements, which ends its iterators."""
+    self.items[:] = items
+    self.state += 1
     t.touch(self)
 
 
 @handles(deque.extend)
 def extend(t: Tracer, self: ListValue, iterable: Value, /) -> None:
     """``deque.extend``."""
-    t.touch(self)  # first: the iterable may raise in the middle
     iterator = iterate(t, ListValue(list(self.items)) if iterable is self else iterable)
     while (item := advance(t, iterator)) is not None:
-        self.items[:] = bounded(self, [*self.items, item])
+        _fill(t, self, bounded(self, [*self.items, item]))
 
 
 @handles(deque.__iadd__)
@@ -50,8 +55,7 @@ def _iadd(t: Tracer, self: ListValue, iterable: Value, /) -> Value:
 @handles(deque.extendleft)
 def _extendleft(t: Tracer, self: ListValue, iterable: Value, /) -> None:
     for item in elements(t, iterable):
-        self.items[:] = [item, *self.items][: self.maxlen]
-    t.touch(self)
+        _fill(t, self, [item, *self.items][: self.maxlen])
 
 
 @handles(deque.remove)
@@ -66,8 +70,7 @@ def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
     if found is None:
         run(t, lambda: deque().remove(shown(t, item)), [], {})  # says that it is not there
     assert found is not None
-    del self.items[found]
-    t.touch(self)
+    _fill(t, self, [*self.items[:found], *self.items[found + 1 :]])
 
 
 @handles(deque.maxlen)

@@ -11,7 +11,6 @@ from dynacap.values.data_model import (
     advance,
     call_special,
     contains,
-    delete_item,
     find_attribute,
     get_item,
     iterate,
@@ -187,15 +186,8 @@ def _pop(t: Tracer, self: DictValue, key: Value, default: Value | None = None, /
 
 @handles(OrderedDict.pop)
 def _pop_ordered(t: Tracer, self: DictValue, key: Value, default: Value | None = None) -> Value:
-    if self.cls is OrderedDict:
-        return pop_key(t, self, key, default)
-    if contains(t, self, key):
-        found = get_item(t, self, key)
-        delete_item(t, self, key)
-        return found
-    if default is None:
-        raise_missing(t, key)
-    return default
+    t.key_of(key)  # also an empty one asks for the hash
+    return pop_key(t, self, key, default)
 
 
 def pop_key(t: Tracer, self: DictValue, key: Value, default: Value | None) -> Value:

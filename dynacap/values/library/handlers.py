@@ -88,6 +88,7 @@ def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
     owner = target.__objclass__ if isinstance(target, _C_METHODS) else None
 
     makes = makes_instances(target)
+    unordered = owner is dict and target.__name__ in vars(OrderedDict)
 
     def named(given: int, kwargs: dict[str, Value]) -> bool:
         """Whether names and places together give each operand once."""
@@ -101,6 +102,8 @@ def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
     def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if owner is not None:
             args = _with_storage(t, owner, target, args)
+            if unordered and issubclass(args[0].cls, OrderedDict):
+                t.graph_break("foreign-storage", f"{target.__qualname__} of an OrderedDict")
         if makes and args:
             check_class(t, target, args[0])
         if (makes and not args) or not least <= 1 + len(args) + len(kwargs) or 1 + len(args) > most:

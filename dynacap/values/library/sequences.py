@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from typing import Any
 
-from dynacap.values.base import Const, Value
+from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.data_model import compare, is_same, truth
 from dynacap.values.data_model.refusals import like
@@ -115,6 +115,16 @@ def _count(t: Tracer, self: Sequence, item: Value, /) -> Value:
     return Const(count)
 
 
+def of_subclass(t: Tracer, self: ListValue, method: Any, *operands: Value) -> Value:
+    """A deque's subclass copies itself as its class says; the rest is done to the copy."""
+    most = [] if self.maxlen is None else [Const(self.maxlen)]
+    made = t.call(t.class_value(self.cls), [self, *most])
+    if not issubclass(made.cls, deque):
+        kinds = self.cls.__name__, made.cls.__name__
+        t.raise_error(TypeError, "{}() must return a deque, not {}".format(*kinds))
+    return t.call(Known(method), [made, *operands]) if operands else made
+
+
 def _register_comparison(name: str, symbol: str) -> None:
     @handles(*methods(name, *_ALL))
     def compare_sequences(t: Tracer, self: Sequence, other: Value, /) -> Value:
@@ -137,8 +147,10 @@ def _compare(t: Tracer, symbol: str, left: Sequence, right: Sequence) -> Value:
     while index < min(len(left.items), len(right.items)):
         a, b = t.force_item(left.items, index), t.force_item(right.items, index)
         if not same_or_equal(t, a, b):
-            return Const(symbol == "!=") if symbol in ("==", "!=") else compare(t, symbol, a, b)
+            break
         index += 1
+    if index < min(len(left.items), len(right.items)):  # still: it may have taken some away
+        return Const(symbol == "!=") if symbol in ("==", "!=") else compare(t, symbol, a, b)
     return compare(t, symbol, Const(len(left.items)), Const(len(right.items)))
 
 
@@ -155,6 +167,8 @@ def _add(t: Tracer, self: Sequence, other: Value, /) -> Value:
     other = as_storage(t, other)
     if not isinstance(other, (ListValue, TupleValue)) or not issubclass(other.cls, kind):
         t.raise_real(error_of(vars(kind)["__add__"], kind(), like(other)))
+    if kind is deque and self.cls is not deque and isinstance(self, ListValue):
+        return of_subclass(t, self, deque.__iadd__, other)
     if kind is tuple and self.cls is other.cls is tuple and not (self.items and other.items):
         return self if self.items else other
     return new_sequence(bounded(self, self.items + other.items), self)
@@ -167,8 +181,8 @@ def bounded(self: Sequence, items: list[Value]) -> list[Value]:
 
 handles(list.__iter__)(lambda t, self, /: ListIterator(self))
 handles(tuple.__iter__)(lambda t, self, /: TupleIterator(self))
-handles(deque.__iter__)(lambda t, self, /: DequeIterator(self, len(self.items)))
-handles(deque.__reversed__)(lambda t, self, /: DequeIterator(self, len(self.items), backwards=True))
+handles(deque.__iter__)(lambda t, self, /: DequeIterator(self, self.state))
+handles(deque.__reversed__)(lambda t, self, /: DequeIterator(self, self.state, backwards=True))
 
 
 @handles(slice)
