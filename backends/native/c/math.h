@@ -67,13 +67,13 @@ static inline TYPE sign_SFX(TYPE x)
     return (TYPE)((x > 0) - (x < 0));
 }
 
-// exp(x) = 2**n * exp(r) with |r| <= ln(2) / 2; the power of two in two factors, so that neither
-// overflows where their product does not.
+// exp(x) = 2**n * exp(r) with |r| <= ln(2) / 2.  The lowest bits of t are n: added to the exponent
+// of exp(r), 24 more where the result is too small for that, and then taken off by a product.
 static inline float exp_f32(float x)
 {
-    float c = x > 89.0f ? 89.0f : x;
-    c = c < -104.0f ? -104.0f : c;
-    float n = __builtin_rintf(c * 1.44269504f);
+    float c = x > -104.0f ? x : -104.0f;
+    float t = __builtin_fmaf(c, 1.44269504f, 12582912.0f);
+    float n = t - 12582912.0f;
     float r = __builtin_fmaf(n, -0.693145752f, c);
     r = __builtin_fmaf(n, -1.42860677e-06f, r);
     float p = 1.381460577e-3f;
@@ -83,9 +83,10 @@ static inline float exp_f32(float x)
     p = __builtin_fmaf(p, r, 0.49999994f);
     p = __builtin_fmaf(p, r, 1.0f);
     p = __builtin_fmaf(p, r, 1.0f);
-    int32_t whole = (int32_t)n, half = whole >> 1;
-    float y = p * bits_f32((half + 127) << 23) * bits_f32((whole - half + 127) << 23);
-    return x != x ? x : y;
+    float lifted = n < -125.0f ? t + 24.0f : t;
+    float scale = n < -125.0f ? 5.9604644775390625e-08f : 1.0f;
+    float y = bits_f32(f32_bits(p) + (f32_bits(lifted) << 23)) * scale;
+    return x < 88.7228393f ? y : x + __builtin_inff();
 }
 
 static inline TYPE sigmoid_SFX(TYPE x)

@@ -34,8 +34,9 @@ _BUILTIN = frozenset({"sqrt", "floor", "ceil", "trunc", "rint", "fabs", "fma", "
 
 FOLDS = {
     "sum": "{0} + {1}", "prod": "{0} * {1}", "any": "{0} | {1}", "all": "{0} & {1}",
+    "most": "{1} > {0} ? {1} : {0}",
 }  # fmt: skip
-_CLAUSES = {"sum": "+", "prod": "*", "any": "|", "all": "&"}
+_CLAUSES = {"sum": "+", "prod": "*", "any": "|", "all": "&", "most": "max"}
 
 
 def operation(name: str, args: list[str], dtype: torch.dtype, of: torch.dtype) -> str:

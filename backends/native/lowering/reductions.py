@@ -156,11 +156,11 @@ def moments(
 
 @lowers(aten._softmax.default)
 def softmax(cx: Lowering, x: Field, dim: int, half_to_float: bool) -> Any:
-    """``exp(x - max)`` over its sum."""
+    """``exp(x - max)`` over its sum; a NaN in the sum is one everywhere, so max need not see it."""
     if not x.shape:
         return NotImplemented
     x, dims = x.to(wide(x.dtype)), dims_of(x, dim)
-    powers = cx.keep(apply("exp", x - cx.fold("max", x, dims)))
+    powers = cx.keep(apply("exp", x - cx.fold("most", x, dims)))
     return powers / cx.fold("sum", powers, dims)
 
 
@@ -170,7 +170,7 @@ def log_softmax(cx: Lowering, x: Field, dim: int, half_to_float: bool) -> Any:
     if not x.shape:
         return NotImplemented
     x, dims = x.to(wide(x.dtype)), dims_of(x, dim)
-    shifted = x - cx.fold("max", x, dims)
+    shifted = x - cx.fold("most", x, dims)
     return shifted - apply("log", cx.fold("sum", apply("exp", shifted), dims))
 
 
@@ -180,7 +180,7 @@ def logsumexp(cx: Lowering, x: Field, dim: Any, keep: bool = False) -> Any:
     if not x.shape or not x.dtype.is_floating_point:
         return NotImplemented
     x, dims = x.to(wide(x.dtype)), dims_of(x, dim)
-    shift = lift(lambda m: where(op("isinf", m), 0, m), cx.fold("max", x, dims))
+    shift = lift(lambda m: where(op("isinf", m), 0, m), cx.fold("most", x, dims))
     total = apply("log", cx.fold("sum", apply("exp", x - shift), dims)) + shift
     return total if keep else squeezed(total, dims)
 

@@ -316,9 +316,9 @@ def fits(size: Size) -> bool:
 
 def identity(combiner: str, dtype: torch.dtype) -> Constant:
     """What combines with anything to that thing."""
-    if combiner in ("max", "min"):
+    if combiner in ("max", "most", "min"):
         if dtype.is_floating_point:
-            value: float = float("-inf") if combiner == "max" else float("inf")
+            value: float = float("inf") if combiner == "min" else float("-inf")
         elif dtype is torch.bool:
             value = combiner == "min"
         else:
