@@ -170,10 +170,6 @@ class InvalidBackend(DynacapError):
     """No backend goes by the name that was asked for."""
 
 
-class GuardError(DynacapError):
-    """A guard could not be made, or its check raised; the entry is treated as not matching."""
-
-
 class InternalError(DynacapError):
     """Something in dynacap went wrong that never should; raised instead of running eagerly only
     while ``config.raise_internal_errors`` is set.

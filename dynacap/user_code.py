@@ -17,7 +17,7 @@ _MODELS = str(_TORCH / "nn" / "modules")
 _PATHS = sysconfig.get_paths()
 _PACKAGES = tuple(str(Path(_PATHS[name]).resolve()) for name in ("purelib", "platlib"))
 _LIBRARY = tuple(str(Path(_PATHS[name]).resolve()) for name in ("stdlib", "platstdlib"))
-# torch, and what it reckons with as it compiles a backward graph when one is first wanted.
+# torch, and what it reckons with when the user's eager code has something compiled by it.
 _OURS = (
     str(_TORCH),
     *(str(_TORCH.parent / name) for name in ("torchgen", "functorch", "sympy", "mpmath")),

@@ -7,7 +7,6 @@ import gc
 import importlib
 import operator
 import re
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,7 @@ from dynacap.fxlite.node import Node
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
 from dynacap.values.array import ArrayValue, MemoryValue, operate, takes, to_array
-from dynacap.values.base import Const, Value, is_outside
+from dynacap.values.base import Const, Value
 from dynacap.values.data_model.attributes import instance_dict
 from dynacap.values.object import payload_of
 from dynacap.values.symbol import SymbolValue
@@ -35,6 +34,7 @@ from dynacap.values.tensor import breaks, fields, indexing
 from dynacap.values.tensor.arguments import lower_all, lower_keywords
 from dynacap.values.tensor.dynamic import History
 from dynacap.values.tensor.fake import FakeWorld
+from dynacap.values.tensor.late_errors import LateErrors
 from dynacap.values.tensor.recall import Call, Recall, writes
 from dynacap.values.tensor.results import (
     holds_symbols,
@@ -42,7 +42,7 @@ from dynacap.values.tensor.results import (
     static_value,
     wrap_result,
 )
-from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
+from dynacap.values.tensor.risks import may_raise
 from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.values.tensor.torch_state import State, current_state
 from dynacap.values.tensor.unbacked import read_elements
@@ -77,10 +77,7 @@ class TensorFamily:
         self._owners: dict[int, ArrayValue] = {}  # by the id of what owns their twins' memory
         self._first_operation: Node | None = None
         self._undo: list[Callable[[], object]] = []
-        self._memory: set[int] = set()  # storages of the inputs
-        self._unchecked: deque[Node] = deque()  # nodes not yet asked whether they change something
-        self._change: Node | None = None  # the first that does
-        self._caught = False  # something in the graph may raise inside a ``try``
+        self.late_errors = LateErrors()
         self._collected = True  # whether Python's collector was on
         self._start_state: State | None = None
         self.end_state: State | None = None  # torch's state where the region ends, if it changed
@@ -196,9 +193,7 @@ class TensorFamily:
         value = TensorValue(node, fake, type(real), real, source=source)
         self._by_fake[id(fake)] = value
         self.inputs.append(value)
-        storage = storage_of(node)
-        if storage is not None:
-            self._memory.add(storage)
+        self.late_errors.add_input(node)
         return value
 
     def wrap_array(self, t: Tracer, real: Any, source: Source | None) -> Value:
@@ -211,7 +206,7 @@ class TensorFamily:
         fake = self.world.of(tensor)
         node = self._placeholder(source.name() if source is not None else "", fake)
         self.inputs.append(MemoryValue(node, fake, torch.Tensor, tensor, source=source))
-        self._memory.add(storage_of(node) or 0)
+        self.late_errors.add_input(node)
         return self.array_of(node, fake, twin_of(real), real, source)
 
     def array_of(
@@ -400,9 +395,7 @@ class TensorFamily:
         node.meta["source_loc"] = t.location()
         if self._first_operation is None:
             self._first_operation = node
-        self._unchecked.append(node)
-        if may_raise(node):
-            self._keep_catchable(t, node)
+        self.late_errors.add(t, node)
         return node
 
     def drop_unused_items(self) -> None:
@@ -412,22 +405,6 @@ class TensorFamily:
                 continue
             if is_symbolic(node) or (node.target is operator.getitem and not may_raise(node)):
                 self.graph.erase_node(node)
-
-    def _keep_catchable(self, t: Tracer, node: Node) -> None:
-        """Break before what may raise, once the graph cannot be run again, where someone would
-        notice: a handler, or who holds an object that the program has changed by then.
-
-        A graph that raises is run again as plain Python; but not if it changed something before.
-        """
-        self._caught = self._caught or t.inside_try() or any(map(is_outside, t.touched))
-        if not self._caught:
-            return
-        while self._unchecked[0] is not node:
-            earlier = self._unchecked.popleft()
-            if not earlier.meta.get("sets_state") and changes_outside(earlier, self._memory):
-                self._change = self._change or earlier
-        if self._change is not None:
-            t.graph_break("late-error", f"{node.target} after {self._change.target}")
 
     # -- attributes and items --------------------------------------------------------------------
     def read_field(self, t: Tracer, raw: Any, obj: Value) -> Value | None:
@@ -471,7 +448,7 @@ class TensorFamily:
         assert isinstance(obj, TensorValue)
         if obj.fake.device.type != "cpu" or obj.fake.numel() != 1:
             return False
-        self._caught = True  # there is no error, however it goes, of which only the graph knows
+        self.late_errors.noticed = True  # however it goes, no error is one of the graph's alone
         asserted = obj if expected else self.call(t, torch.logical_not, [obj], {})
         message = Const("the program goes another way, and raises")
         self.call(t, torch._assert_async, [asserted, message], {})

@@ -1,0 +1,50 @@
+"""Errors that a graph would raise after it has changed something that outlives it.
+
+A graph that raises is run again as plain Python, which raises where the program does; but not if
+it changed something before.  So a graph ends before what may raise then, where someone would
+notice: a handler, or who holds an object that the program has changed by that time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from dynacap.fxlite.node import Node
+from dynacap.values.base import is_outside
+from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
+from dynacap.values.tracer import Tracer
+
+
+class LateErrors:
+    """What one graph may raise, and what it changes."""
+
+    def __init__(self) -> None:
+        self.noticed = False  # an error of some node, if it comes, is noticed
+        self._memory: set[int] = set()  # storages of the inputs
+        self._unchecked: deque[Node] = deque()  # nodes not yet asked whether they change something
+        self._change: Node | None = None  # the first that does
+
+    def add_input(self, node: Node) -> None:
+        """The memory of an input outlives the graph."""
+        storage = storage_of(node)
+        if storage is not None:
+            self._memory.add(storage)
+
+    def add(self, t: Tracer, node: Node) -> None:
+        """A node that was put at the end of the graph; breaks before it if it may raise too late.
+
+        Once an error would be noticed, all that follow count: which of them raised, if one does,
+        the graph does not tell.
+        """
+        self._unchecked.append(node)
+        if not may_raise(node):
+            return
+        self.noticed = self.noticed or t.inside_try() or any(map(is_outside, t.touched))
+        if not self.noticed:
+            return
+        while self._unchecked[0] is not node:
+            earlier = self._unchecked.popleft()
+            if not earlier.meta.get("sets_state") and changes_outside(earlier, self._memory):
+                self._change = self._change or earlier
+        if self._change is not None:
+            t.graph_break("late-error", f"{node.target} after {self._change.target}")
