@@ -228,6 +228,18 @@ def test_copy(x: Tensor) -> Any:
     )  # type: ignore[index]
 
 
+@program((X,), breaks=None)
+def test_copies_of_what_makes_no_instances(x: Tensor) -> Any:
+    made = (row for row in x)
+    return (
+        caught(copy.copy, made),
+        caught(copy.deepcopy, made),
+        caught(object.__new__, type(made)),
+        copy.copy(object()) is None,
+        x + 1,
+    )
+
+
 @program((X,))
 def test_heapq(x: Tensor) -> Any:
     heap = [5, 2, 8, 1, 9, 3]

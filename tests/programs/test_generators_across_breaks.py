@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -275,3 +276,15 @@ def test_one_that_is_only_handed_on_is_not_looked_at() -> None:
         return Scenario(function, calls, after=lambda index, result: next(gen))
 
     assert check_scenario(build).counters["recompiles"] == 0
+
+
+@program((X,), breaks=None)
+def test_throw_of_more_than_an_exception_warns_as_this_python_does(x: Tensor) -> Any:
+    gen: Any = counting(x, 2)
+    next(gen)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            gen.throw(ValueError, ValueError("thrown"))
+        except ValueError as error:
+            return str(error), [str(each.message) for each in told], x + 1

@@ -12,6 +12,7 @@ from dynacap.values.object import ExceptionValue
 from dynacap.values.tracer import Tracer
 
 _Generator = types.GeneratorType
+_THREE_WARN = "deprecated" in str(_Generator.throw.__doc__)  # throw(type, value, traceback)
 
 
 @handles(_Generator.__iter__)
@@ -37,11 +38,13 @@ def _send(t: Tracer, self: Value, value: Value, /) -> Value:
 
 @handles(_Generator.throw)
 def _throw(
-    t: Tracer, self: Value, kind: Value, value: Value = NONE, traceback: Value = NONE, /
+    t: Tracer, self: Value, kind: Value, value: Value | None = None, traceback: Value = NONE, /
 ) -> Value:
     gen = _expect(t, self)
+    if value is not None and _THREE_WARN:
+        t.graph_break("warning", "throw() is called with more than an exception")
     try:
-        thrown = as_exception(t, kind, value)
+        thrown = as_exception(t, kind, value or NONE)
     except UserRaise as raised:
         if not isinstance(kind, Known):
             raise
