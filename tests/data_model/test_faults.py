@@ -147,3 +147,8 @@ class Indexed:
 def test_class_getitem_runs_once(x: Tensor) -> Any:
     Indexed.seen.clear()
     return x + 1, Indexed[int], len(Indexed.seen)  # type: ignore[misc]
+
+
+@program((X,))
+def test_super_of_what_does_not_fit(x: Tensor) -> Any:
+    return caught(super, Odd, [x]), caught(super, Odd, Percent), caught(super, Odd, 3), x + 1

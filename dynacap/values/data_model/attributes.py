@@ -17,6 +17,7 @@ from dynacap.guards.source import Attr, InstanceDict
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.container import DictValue
 from dynacap.values.data_model.calls import call_special, call_value
+from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native, is_pure
 from dynacap.values.object import (
@@ -27,6 +28,7 @@ from dynacap.values.object import (
     WrittenAttribute,
 )
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 _C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
@@ -335,10 +337,11 @@ def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     A class may be either: ``super()`` in a metaclass's method has the class as its instance.
     """
     cls = start.known()
-    if type(obj) is Known and isinstance(obj.value, type) and derives(obj.value, cls):
-        return SuperValue(start, obj, obj.value)
+    as_class = obj.value if type(obj) is Known and isinstance(obj.value, type) else None
+    if as_class is not None and derives(as_class, cls):
+        return SuperValue(start, obj, as_class)
     if not derives(obj.cls, cls):
-        t.raise_error(TypeError, "super(type, obj): obj must be an instance or subtype of type")
+        t.raise_real(error_of(super, cls, as_class or like(obj)))
     return SuperValue(start, obj, obj.cls)
 
 
