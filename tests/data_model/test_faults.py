@@ -152,3 +152,30 @@ def test_class_getitem_runs_once(x: Tensor) -> Any:
 @program((X,))
 def test_super_of_what_does_not_fit(x: Tensor) -> Any:
     return caught(super, Odd, [x]), caught(super, Odd, Percent), caught(super, Odd, 3), x + 1
+
+
+class Plain:
+    """What a ``super()`` finds."""
+
+    rate = 2
+
+
+class Keeping(Plain):
+    """Looks at a ``super()`` itself, also behind a break."""
+
+    rate = 3
+
+    def seen(self) -> Any:
+        found = super()
+        print("a break")
+        missing = caught(getattr, found, "nothing")
+        return found.rate, found, found.__class__, super().__class__, missing
+
+    def __repr__(self) -> str:
+        return "Keeping()"
+
+
+@program((X,), breaks=None)
+def test_super_as_an_object(x: Tensor) -> Any:
+    rate, found, *rest = Keeping().seen()
+    return x * rate, found.rate, repr(found), found.__self__.rate, rest  # type: ignore[attr-defined]

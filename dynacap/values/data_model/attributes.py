@@ -357,7 +357,7 @@ def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:
     start = obj.start.known()
     mro = obj.obj_type.__mro__
     at = next(index for index, base in enumerate(mro) if base is start)
-    for base in mro[at + 1 :]:
+    for base in mro[at + 1 :] if name != "__class__" else ():
         if name in base.__dict__:
             raw = base.__dict__[name]
             value = t.class_attribute(base, name)
@@ -367,7 +367,7 @@ def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:
             return bind(t, raw, value, obj.obj, obj.obj_type)
         if base is not object:
             t.lookup(base, name)
-    return None
+    return generic_attribute(t, obj, name)
 
 
 def _module_getattr(t: Tracer, obj: Known, name: str) -> Value | None:
