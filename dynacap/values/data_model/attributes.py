@@ -90,7 +90,7 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
 
 def check_no_proxy(t: Tracer, cls: type) -> None:
     """Break where an attribute is that of the object behind a weak proxy."""
-    if cls in weakref.ProxyTypes:
+    if cls is weakref.ProxyType or cls is weakref.CallableProxyType:  # metaclasses are not asked
         t.graph_break("weak-reference", "an attribute behind a weak proxy")
 
 
