@@ -14,14 +14,7 @@ from dynacap.hook import original_code
 from dynacap.values.base import Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
-from dynacap.values.object import (
-    CellValue,
-    ExceptionValue,
-    ObjectValue,
-    PayloadValue,
-    SuperValue,
-    plain,
-)
+from dynacap.values.object import CellValue, ExceptionValue, ObjectValue, PayloadValue, plain
 from dynacap.values.tracer import Tracer
 
 Builder = Callable[["Tracer", Any, Source | None], Value]
@@ -164,22 +157,6 @@ def build_method(t: Tracer, real: Any, source: Source | None) -> Value:
     func = t.wrap(real.__func__, Attr(source, "__func__") if source else None)
     obj = t.wrap(real.__self__, Attr(source, "__self__") if source else None)
     return BoundMethod(func, obj, source=source)
-
-
-@builds(super)
-def build_super(t: Tracer, real: Any, source: Source | None) -> Value:
-    """``super()`` that was kept in a variable."""
-    raw: Any = super
-    fields = [raw.__thisclass__, raw.__self__, raw.__self_class__]
-    kept = [field.__get__(real) for field in fields]
-    if kept[-1] is None:  # bound to nothing
-        return build_object(t, real, source)
-    guard_type(t, real, source)
-    start, obj, _ = (
-        t.wrap(held, Attr(source, field.__name__) if source else None)
-        for held, field in zip(kept, fields, strict=True)
-    )
-    return SuperValue(start, obj, kept[-1], source=source)
 
 
 @builds(types.CellType)

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from dynacap.guards.raw import derives
-from dynacap.guards.source import Attr, InstanceDict
+from dynacap.guards.source import Attr, InstanceDict, Source
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
+from dynacap.values.build import builds, guard_type
 from dynacap.values.container import DictValue
 from dynacap.values.data_model.calls import call_special, call_value
 from dynacap.values.data_model.refusals import like
@@ -329,6 +330,19 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
     if found is None and t.lookup(meta, "__getattr__") is not MISSING:
         return call_special(t, obj, "__getattr__", [Const(name)])
     return found
+
+
+@builds(super)
+def _build_super(t: Tracer, real: Any, source: Source | None) -> Value:
+    """``super()`` that was kept in a variable; one that is bound to nothing is any object."""
+    guard_type(t, real, source)
+    start, obj, kind = (
+        t.wrap(vars(super)[name].__get__(real), Attr(source, name) if source else None)
+        for name in ("__thisclass__", "__self__", "__self_class__")
+    )
+    if type(kind) is not Known:
+        return ObjectValue(super, real, source)
+    return SuperValue(start, obj, kind.value, source=source)
 
 
 def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
