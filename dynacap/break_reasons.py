@@ -181,7 +181,7 @@ _LANGUAGE = _reasons(
     ("generator-frame", "The frame of a suspended generator is looked at.", _REPORT),
     ("class-creation", "A class is made while the function runs.",
      "define the class outside the compiled function"),
-    ("type-parameters", "Type parameters or a type alias are made.",
+    ("type-parameters", "Type parameters or a type alias are made, or worked out.",
      "write them outside the compiled function"),
     ("class-dict", "The dict of a class is read.", "use getattr on the class"),
     ("class-item", "A class is subscripted with what is no constant.", _OUTSIDE),

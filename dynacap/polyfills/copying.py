@@ -22,9 +22,6 @@ _ATOMS = frozenset(
 )  # fmt: skip
 
 
-_HEAP_TYPE = 1 << 9
-
-
 def _own_way(obj: Any) -> Any:
     """Stands where the copy has to be made by the object's own means."""
     raise NotImplementedError
@@ -42,7 +39,7 @@ def _is_atom(obj: Any) -> bool:
 def _is_plain(cls: Any) -> bool:
     """Whether instances of a class are nothing but their ``__dict__`` and slots."""
     return (
-        (cls is object or cls.__flags__ & _HEAP_TYPE)
+        (cls is object or cls.__flags__ & 1 << 9)  # written in Python
         and cls.__reduce_ex__ is object.__reduce_ex__
         and cls.__reduce__ is object.__reduce__
         and cls.__new__ is object.__new__

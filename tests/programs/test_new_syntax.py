@@ -1,6 +1,7 @@
 """What only later Pythons can write; each is text, which the others do not compile."""
 
 import importlib.util
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -74,3 +75,61 @@ def compiled(source: str) -> Callable[..., Any]:
 @pytest.mark.parametrize("name", SOURCES)
 def test_syntax_of_314(name: str) -> None:
     check_same(compiled(SOURCES[name]), (X, "name"), (X, "other"), breaks=0)
+
+
+WORKED_OUT_LATER = {
+    "a_bound": """
+def f(x, name):
+    class Holder:
+        T = int
+        def take[U: T](self): return U
+        type Alias = T
+    Holder.T = float
+    return x + 1, Holder.take.__type_params__[0].__bound__, Holder.Alias.__value__
+""",
+    "a_name_that_is_not_there": """
+def f(x, name):
+    def take[T: missing, U: (missing,)](t: T, u: U): return t
+    type Alias = missing
+    told = []
+    for ask in (
+        lambda: take.__type_params__[0].__bound__,
+        lambda: take.__type_params__[1].__constraints__,
+        lambda: Alias.__value__,
+    ):
+        try:
+            ask()
+        except NameError as error:
+            told.append(str(error))
+    missing = 1
+    return take(x, 1) + 1, told, Alias.__value__
+""",
+}
+
+
+@pytest.mark.skipif(not hasattr(typing, "TypeAliasType"), reason="this Python cannot compile it")
+@pytest.mark.parametrize("name", WORKED_OUT_LATER)
+def test_type_parameters_are_worked_out_when_first_asked(name: str) -> None:
+    check_same(compiled(WORKED_OUT_LATER[name]), (X, "name"), (X, "other"))
+
+
+LATE_ANNOTATIONS = """
+class Late:
+    a: missing
+
+def late(a: missing): return a
+
+def f(x, name):
+    told = []
+    for holder in (Late, late):
+        try:
+            told.append(holder.__annotations__)
+        except NameError as error:
+            told.append(str(error))
+    return x + 1, told
+"""
+
+
+@pytest.mark.skipif(not HAS_TEMPLATES, reason="this Python makes them at once")
+def test_annotations_of_outside_are_made_by_code_of_the_users() -> None:
+    check_same(compiled(LATE_ANNOTATIONS), (X, "name"), (X, "other"))

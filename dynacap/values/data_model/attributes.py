@@ -156,7 +156,7 @@ def property_part(t: Tracer, raw: Any, value: Value, part: str, cls: type, name:
         what = {"fget": "getter", "fset": "setter", "fdel": "deleter"}[part]
         text = f"property {name!r} of {cls.__qualname__!r} object has no {what}"
         t.raise_error(AttributeError, text)
-    return _part(t, getattr(raw, part), value, part)
+    return part_of(t, getattr(raw, part), value, part)
 
 
 def _bind_property(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
@@ -167,7 +167,7 @@ def _bind_property(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: ty
 
 
 def _bind_staticmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
-    return _part(t, raw.__func__, value, "__func__")
+    return part_of(t, raw.__func__, value, "__func__")
 
 
 def _class_of(t: Tracer, obj: Value | None, cls: type) -> Value:
@@ -177,7 +177,7 @@ def _class_of(t: Tracer, obj: Value | None, cls: type) -> Value:
 
 
 def _bind_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
-    func = _part(t, raw.__func__, value, "__func__")
+    func = part_of(t, raw.__func__, value, "__func__")
     if not isinstance(func, FunctionValue) and t.lookup(func.cls, "__get__") is not MISSING:
         t.graph_break("unsupported-field", "a classmethod around another descriptor")
     return BoundMethod(func, _class_of(t, obj, cls))
@@ -291,7 +291,8 @@ def _has_dict(obj: Value) -> bool:
     return obj.cls.__dictoffset__ != 0 and not isinstance(real_of(obj), type)
 
 
-def _part(t: Tracer, real: Any, owner: Value, name: str) -> Value:
+def part_of(t: Tracer, real: Any, owner: Value, name: str) -> Value:
+    """What an attribute of an object holds, as a value."""
     return t.wrap(real, Attr(owner.source, name) if owner.source is not None else None)
 
 
@@ -359,12 +360,21 @@ def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     return SuperValue(start, obj, obj.cls)
 
 
+def check_annotations(t: Tracer, kind: type, real: Any) -> None:
+    """Break where code of the user's has yet to make the annotations of a class or function."""
+    raw = vars(kind).get("__annotate__")
+    if raw is not None and raw.__get__(real) and "__annotations_cache__" not in vars(real):
+        t.graph_break("dynamic-code", f"annotations of {real.__qualname__} are made")
+
+
 def _type_field(t: Tracer, obj: Known, raw: Any, name: str) -> Value | None:
     try:
+        if name == "__annotations__":
+            check_annotations(t, type, obj.value)
         held = raw.__get__(obj.value)
     except AttributeError:  # a class that is not abstract has no __abstractmethods__
         return None
-    return t.wrap(held, Attr(obj.source, name) if obj.source is not None else None)
+    return part_of(t, held, obj, name)
 
 
 def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:

@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 import types
+import typing
 import warnings
 import weakref
 from typing import Any
@@ -36,18 +37,11 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("running-frame", traceback, "format_stack print_stack extract_stack"),
     ("import", builtins, "__import__"),
     ("import", importlib, "import_module reload"),
-    (
-        "clock",
-        time,
-        "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time sleep"
-        " localtime gmtime strftime ctime thread_time",
-    ),
-    (
-        "random",
-        random,
-        "random uniform randint randrange choice choices sample shuffle gauss normalvariate seed"
-        " getrandbits betavariate expovariate triangular getstate setstate",
-    ),
+    ("clock", time, "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns sleep"),
+    ("clock", time, "process_time thread_time localtime gmtime strftime ctime"),
+    ("random", random, "random uniform randint randrange choice choices sample shuffle gauss"),
+    ("random", random, "normalvariate getrandbits betavariate expovariate triangular"),
+    ("random", random, "seed getstate setstate"),
     ("warning", warnings, "warn_explicit simplefilter filterwarnings resetwarnings"),
     ("signature", inspect, "getsource getmembers getmodule getfullargspec"),
     ("traceback", traceback, "format_exc print_exc"),
@@ -56,20 +50,21 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("async", asyncio, "run"),
     ("async", asyncio.BaseEventLoop, "run_until_complete run_forever"),
     ("async", asyncio.Runner, "run"),
+    # A bound, a default, what an alias stands for: the first who asks has it worked out.
+    ("type-parameters", typing.TypeVar, "__bound__ __constraints__ __default__"),
+    ("type-parameters", typing.ParamSpec, "__default__"),
+    ("type-parameters", typing.TypeVarTuple, "__default__"),
+    ("type-parameters", getattr(typing, "TypeAliasType", None), "__value__"),
     ("system", os, "putenv system getcwd listdir remove mkdir makedirs urandom getpid"),
 )
 
 
 def _register(reason: str, owner: Any, names: str) -> None:
     for name in names.split():
-        target = _function_of(getattr(owner, name, None))
+        target = getattr(owner, name, None)
+        target = getattr(target, "__func__", target)  # bound methods are looked up by it
         if target is not None and find_native(target) is None:
             native(target)(_breaker(reason, f"{owner.__name__}.{name}"))
-
-
-def _function_of(target: Any) -> Any:
-    """Bound methods are looked up by their function."""
-    return getattr(target, "__func__", target)
 
 
 def _breaker(reason: str, name: str) -> Any:

@@ -6,11 +6,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import get_attribute
-from dynacap.values.data_model.attributes import read_real_field
+from dynacap.values.data_model.attributes import check_annotations, part_of, read_real_field
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -80,8 +79,7 @@ def _code(t: Tracer, self: FunctionValue, /) -> Value:
 def _argument_field(t: Tracer, self: FunctionValue, name: str, held: Value | None) -> Value:
     if held is not None or self.real is None:
         return held or NONE
-    source = Attr(self.source, name) if self.source is not None else None
-    return t.wrap(getattr(self.real, name), source)
+    return part_of(t, getattr(self.real, name), self, name)
 
 
 handles(_FUNCTION["__defaults__"])(
@@ -102,6 +100,7 @@ def _closure(t: Tracer, self: FunctionValue, /) -> Value:
 @handles(_FUNCTION["__annotations__"])
 def _annotations(t: Tracer, self: FunctionValue, /) -> Value:
     if self.real is not None:
+        check_annotations(t, types.FunctionType, self.real)
         return read_real_field(t, _FUNCTION["__annotations__"], self, self.real) or NONE
     annotate = self.fields.get("annotate", NONE)
     if self.annotations is None and not is_none(annotate):
