@@ -327,10 +327,10 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
         e.give_traceback(value, name)
         if value.context is None:
             expect_nothing_handled(e.machine)  # it would be the context
-    if value.cause is not None or value.context is not None or value.suppress:
+    if value.cause is not None or value.context is not None or value.suppress_context:
         cause, context = e.expr(value.cause or NONE), e.expr(value.context or NONE)
         link = e.helper(runtime.link_exception)
-        e.line(f"{link}({name}, {cause}, {context}, {value.suppress})")
+        e.line(f"{link}({name}, {cause}, {context}, {value.suppress_context})")
     return name
 
 

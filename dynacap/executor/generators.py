@@ -115,7 +115,7 @@ def escaping(m: Machine, exc: Value) -> Value:
     error = ExceptionValue(RuntimeError, [Const("generator raised StopIteration")])
     set_context(m, error, m.handled)
     error.cause = error.context = exc
-    error.suppress = True
+    error.suppress_context = True
     return error
 
 

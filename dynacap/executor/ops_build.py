@@ -39,10 +39,8 @@ def build_map(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("BUILD_CONST_KEY_MAP")
 def build_const_key_map(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop a tuple of keys and n values, push a dict."""
-    keys = f.pop()
-    values = f.pop_many(i.arg)
-    names = [Const(key) for key in keys.constant()]
-    f.stack.append(fresh_dict(m, zip(names, values, strict=True)))
+    names = [Const(key) for key in f.pop().constant()]
+    f.stack.append(fresh_dict(m, zip(names, f.pop_many(i.arg), strict=True)))
 
 
 @handles("FORMAT_VALUE")
@@ -119,11 +117,7 @@ _into("DICT_MERGE", 1, _merge)
 
 operation("BUILD_TUPLE", None, lambda m, count, *items: TupleValue([*items]))
 operation("BUILD_LIST", None, lambda m, count, *items: ListValue([*items]))
-operation("BUILD_STRING", None, lambda m, count, *parts: _joined(parts))
-
-
-def _joined(parts: tuple[Value, ...]) -> Value:
-    return Const("".join([part.constant() for part in parts]))
+operation("BUILD_STRING", None, lambda m, n, *parts: Const("".join([p.constant() for p in parts])))
 
 
 @handles("LIST_TO_TUPLE")
@@ -159,10 +153,8 @@ def unpack_ex(m: Machine, f: Frame, i: Instruction) -> None:
     items = _to_unpack(m, f.pop())
     before, after = i.arg.before, i.arg.after
     if len(items) < before + after:
-        m.raise_error(
-            ValueError,
-            f"not enough values to unpack (expected at least {before + after}, got {len(items)})",
-        )
+        least = f"expected at least {before + after}, got {len(items)}"
+        m.raise_error(ValueError, f"not enough values to unpack ({least})")
     split = len(items) - after
     f.stack.extend(reversed(items[split:]))
     f.stack.append(ListValue(items[before:split]))

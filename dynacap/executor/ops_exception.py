@@ -11,7 +11,7 @@ from dynacap.values.base import MISSING, Const, Known, UserRaise, Value, is_none
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import find_special
 from dynacap.values.data_model.attributes import bind
-from dynacap.values.library.exceptions import expect_nothing_handled, traceback_of
+from dynacap.values.library.exceptions import handled_now, traceback_of
 from dynacap.values.library.generators import as_exception
 from dynacap.values.object import ExceptionValue
 
@@ -20,10 +20,10 @@ from dynacap.values.object import ExceptionValue
 def raise_varargs(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop cause and exception as the operand says, and raise."""
     if i.arg == 0:
-        if m.handled is None:
-            expect_nothing_handled(m)
+        handled = handled_now(m)
+        if handled is None:
             m.raise_error(RuntimeError, "No active exception to reraise")
-        m.throw(m.handled)
+        m.throw(handled)
     cause = f.pop() if i.arg == 2 else None
     exc = _exception(m, f.pop())
     if cause is not None:
@@ -31,7 +31,7 @@ def raise_varargs(m: Machine, f: Frame, i: Instruction) -> None:
             cause = _exception(m, cause, "exception causes")
         if exc.real is not None:
             m.graph_break("exception-write", "an exception from outside gets a cause")
-        exc.cause, exc.suppress = cause, True
+        exc.cause, exc.suppress_context = cause, True
     m.throw(exc)
 
 

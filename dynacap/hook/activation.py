@@ -19,7 +19,8 @@ class ThreadState(threading.local):
         self.dropped = False
         """CPython dropped our trace function, since an exception went through it."""
         self.outer: Any = None
-        """The trace function that was there before ours, and is still served."""
+        """The trace function that was there before ours.  It is served, and nobody else: frames run
+        as they are, since it is told of each of their lines."""
 
 
 class Activation:
@@ -100,7 +101,7 @@ class Activation:
         """The trace function: see a call, then let the one that was there before see it."""
         thread = self.thread
         callback = thread.callback
-        if event == "call" and callback is not None:
+        if event == "call" and callback is not None and thread.outer is None:
             # Not pause() and resume(): nothing is traced in here, and near the recursion limit
             # only what makes no call is sure to happen.
             thread.callback = None

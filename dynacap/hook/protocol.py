@@ -73,7 +73,8 @@ class Hook(Protocol):
     """Offers the frames that start in a thread to a callback, while it is active there.
 
     A frame is offered if it is the start of a Python function, or of a body, which is neither a
-    generator nor a coroutine and whose code is not marked.  The callback, and what it answers, run
+    generator nor a coroutine and whose code is not marked; none while the thread has a trace
+    function of the user's, which is told of each line.  The callback, and what it answers, run
     with the hook inactive in the thread; an exception of the callback is logged and the frame runs
     as it is.
     """

@@ -65,7 +65,8 @@ class Exchange:
             raise RuntimeError("a trampoline ran for a function that is gone")
         if is_body(self.original):
             bound = (sys._getframe(1).f_locals,)
-        callback = _activation.thread.callback
+        thread = _activation.thread
+        callback = None if thread.outer is not None else thread.callback
         if callback is not None and self.original not in _never:
             paused = _activation.pause()
             try:

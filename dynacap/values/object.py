@@ -36,7 +36,7 @@ class ExceptionValue(ObjectValue):
         "context",
         "raised",
         "raised_at",
-        "suppress",
+        "suppress_context",
         "traceback",
         "trail",
     )
@@ -48,7 +48,7 @@ class ExceptionValue(ObjectValue):
         self.args = args
         self.cause: Value | None = None
         self.context: Value | None = None
-        self.suppress = False
+        self.suppress_context = False
         self.raised = False
         self.raised_at = -1  # the steps of the chain before it was first raised
         self.traceback: TracebackValue | None = None  # what was last handed on for it

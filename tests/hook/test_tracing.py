@@ -88,7 +88,7 @@ def test_trace_function_sees_the_same(hook: Hook, kind: Any) -> None:
     assert calls_of(tracer, "user", "inner", "fails") == calls_of(
         expected, "user", "inner", "fails"
     )
-    assert asked[:2] == ["user", "inner"]
+    assert not asked
     assert ("call", "user", 0) in tracer.events
 
 
@@ -96,22 +96,24 @@ def calls_of(tracer: Tracer, *names: str) -> list[Event]:
     return [event for event in tracer.events if event[1] in names]
 
 
-def test_replaced_frame_shows_as_a_call(hook: Hook, replace: Function) -> None:
+def test_no_frame_is_replaced_that_is_traced(hook: Hook, replace: Function) -> None:
     def instead(function: Any, x: int) -> int:
-        return inner(x)
+        return 0
 
     def work() -> None:
         with activation:
-            assert user(3) == 6
+            assert user(3) == 7
 
     activation = hook.active(replace(user, instead))
+    with activation:
+        user(3)
+        assert user(3) == 0
     tracer = Tracer()
     watched(tracer, work)
-    events = [(event, name) for event, name, _ in calls_of(tracer, "user", "instead", "inner")]
-    assert events.count(("call", "user")) == events.count(("return", "user")) == 1
-    assert ("line", "instead") in events
-    assert ("line", "inner") in events
-    assert all(line == 0 for _, name, line in tracer.events if name == "user")
+    events = [event for event, name, _ in calls_of(tracer, "user", "inner")]
+    assert events.count("call") >= 2
+    assert "line" in events
+    assert not calls_of(tracer, "instead")
 
 
 def test_trace_function_set_within(hook: Hook) -> None:

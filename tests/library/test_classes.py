@@ -70,6 +70,55 @@ class Derived(Base):
         return made
 
 
+class Word:
+    """What a function says of being abstract, whose truth is a matter of opinion."""
+
+    def __init__(self, holds: bool) -> None:
+        self.holds = holds
+
+    def __bool__(self) -> bool:
+        if not self.holds:
+            raise ValueError("nothing is known")
+        return True
+
+
+def plainly(self: Any) -> None: ...
+
+
+def marked(self: Any) -> None: ...
+
+
+def unsure(self: Any) -> None: ...
+
+
+vars(marked)["__isabstractmethod__"] = Word(True)
+vars(unsure)["__isabstractmethod__"] = Word(False)
+
+
+class Lacking:
+    """Properties that lack a part; one of them never had a name."""
+
+    named = property()
+    of_class = classmethod(marked)
+    of_none = staticmethod(plainly)
+    doubted = property(plainly, unsure)
+
+
+vars_of_lacking = [vars(Lacking)[name] for name in ("named", "of_class", "of_none", "doubted")]
+Lacking.loose = property()  # type: ignore[attr-defined]
+
+
+@program((X, Lacking()), breaks=None)
+def test_properties_that_lack_a_part(x: Tensor, obj: Any) -> Any:
+    found = [
+        caught(use, obj, name, *rest)
+        for name in ("named", "loose")
+        for use, rest in ((getattr, ()), (setattr, (1,)), (delattr, ()))
+    ]
+    abstract = [caught(getattr, raw, "__isabstractmethod__") for raw in vars_of_lacking]
+    return x + 1, found, abstract
+
+
 @program((X,))
 def test_attribute_functions(x: Tensor) -> Any:
     b, d = Base(), Derived.make(5)

@@ -11,9 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import program
 
 X = torch.arange(6.0).reshape(2, 3)
+ENGINE: Any = dynacap
 FIELDS = (
     "errno strerror filename name path obj msg lineno start object code value exceptions".split()
 )
@@ -199,3 +201,18 @@ def test_names_that_are_suggested(x: Tensor, refuses: Any) -> Any:
     except AttributeError as error:
         lines += [printed(error), error.name, str(error.obj is refuses)]
     return blech, lines
+
+
+def both() -> tuple[Any, Any]:
+    return sys.exception(), sys.exc_info()[1]
+
+
+@program((X,), breaks=None)
+def test_the_exception_that_the_caller_handles(x: Tensor) -> Any:
+    quiet = both()
+    try:
+        raise KeyError("handled")
+    except KeyError as error:
+        ENGINE.graph_break()
+        seen = [found is error for found in both()]
+    return x + 1, quiet, seen, both()

@@ -1,5 +1,6 @@
-"""Tracebacks of exceptions that were raised while capturing."""
+"""Tracebacks of exceptions that were raised while capturing; functions under a trace function."""
 
+import sys
 import traceback
 import types
 from typing import Any
@@ -137,3 +138,31 @@ def test_a_class_that_makes_no_exception_is_thrown(x: Tensor) -> Any:
     except TypeError as error:
         texts.append(str(error))
     return x + 1, texts
+
+
+def traced(x: Tensor) -> Tensor:
+    y = x + 1
+    for _ in range(2):
+        y = also_traced(y)
+    return y
+
+
+def also_traced(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@program((X, []), breaks=None)
+def test_functions_under_a_trace_function(x: Tensor, log: list[Any]) -> Any:
+    """It is told of each line: while there is one, frames run as they are."""
+
+    def note(frame: Any, event: str, arg: Any) -> Any:
+        within = frame.f_lineno > frame.f_code.co_firstlineno  # not where a hook in Python stands
+        if event == "line" and within and frame.f_code.co_filename == __file__:
+            log.append((frame.f_code.co_name, frame.f_lineno))
+        return note
+
+    before, x = sys.gettrace(), traced(x)
+    sys.settrace(note)
+    x = traced(x)
+    sys.settrace(before)
+    return traced(x)

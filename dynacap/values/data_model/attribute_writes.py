@@ -76,7 +76,8 @@ def _set_class_attribute(t: Tracer, obj: Known, name: str, value: Value) -> None
 def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> None:
     if type(raw) is property:
         owner = t.class_attribute(obj.cls, name)
-        call_value(t, property_part(t, raw, owner, "fset", obj.cls, name), [obj, value])
+        part = property_part(t, raw, owner, "fset", obj.cls, property.__set__, None)
+        call_value(t, part, [obj, value])
     elif type(raw) in C_FIELDS:
         _set_field(t, raw, obj, value)
     else:
@@ -110,11 +111,11 @@ def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value)
         what = f"exception {name.strip('_')}"
         t.raise_error(TypeError, f"{what} must be None or derive from BaseException")
     if name == "__cause__":
-        obj.cause, obj.suppress = value, True
+        obj.cause, obj.suppress_context = value, True
     elif name == "__context__":
         obj.context = value
     elif name == "__suppress_context__":
-        obj.suppress = bool(value.constant())
+        obj.suppress_context = bool(value.constant())
     else:
         return False
     if obj.real is not None:
@@ -149,7 +150,8 @@ def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
 def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
     if type(raw) is property:
         owner = t.class_attribute(obj.cls, name)
-        call_value(t, property_part(t, raw, owner, "fdel", obj.cls, name), [obj])
+        part = property_part(t, raw, owner, "fdel", obj.cls, property.__delete__)
+        call_value(t, part, [obj])
     elif type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue):
         if read_field(t, raw, obj) is None:
             t.raise_error(AttributeError, name)

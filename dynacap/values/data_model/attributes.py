@@ -29,7 +29,7 @@ from dynacap.values.object import (
     WrittenAttribute,
 )
 from dynacap.values.tracer import Tracer
-from dynacap.values.wording import error_of
+from dynacap.values.wording import error_of, instance_named
 
 _C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
@@ -150,20 +150,20 @@ def _bind_made(t: Tracer, made: PropertyValue, obj: Value | None, cls: type) -> 
     return made if obj is None else call_value(t, made.parts[0], [obj])
 
 
-def property_part(t: Tracer, raw: Any, value: Value, part: str, cls: type, name: str) -> Value:
-    """A property's function of that kind, or the error of one that has none."""
+def property_part(
+    t: Tracer, raw: Any, value: Value, part: str, cls: type, use: Any, *to: Any
+) -> Value:
+    """A property's function of that kind; of one that has none, Python says so."""
     if getattr(raw, part) is None:
-        what = {"fget": "getter", "fset": "setter", "fdel": "deleter"}[part]
-        text = f"property {name!r} of {cls.__qualname__!r} object has no {what}"
-        t.raise_error(AttributeError, text)
+        shown = instance_named(cls.__name__, __qualname__=cls.__qualname__)
+        t.raise_real(error_of(use, raw, shown, *to))
     return part_of(t, getattr(raw, part), value, part)
 
 
 def _bind_property(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
     if obj is None:
         return value
-    name = next((n for c in cls.__mro__ for n, held in vars(c).items() if held is raw), "")
-    return call_value(t, property_part(t, raw, value, "fget", cls, name), [obj])
+    return call_value(t, property_part(t, raw, value, "fget", cls, property.__get__), [obj])
 
 
 def _bind_staticmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:

@@ -196,6 +196,14 @@ def _property_get(t: Tracer, self: Value, obj: Value, owner: Value = Const(None)
     return call_value(t, get_attribute(t, self, "fget"), [obj])
 
 
+@handles(*(vars(kind)["__isabstractmethod__"] for kind in (property, staticmethod, classmethod)))
+def _is_abstract(t: Tracer, self: Value, /) -> Value:
+    """Whether one of the functions says so, whose word may be any object."""
+    parts = [attribute_or_none(t, self, part) for part in ("fget", "fset", "fdel", "__func__")]
+    said = (attribute_or_none(t, part, "__isabstractmethod__") for part in parts if part)
+    return Const(any(word is not None and truth(t, word) for word in said))
+
+
 @handles(types.FunctionType.__get__)
 def _function_get(t: Tracer, self: Value, obj: Value, owner: Value = Const(None), /) -> Value:
     return self if is_none(obj) else t.call(t.wrap(types.MethodType, None), [self, obj])

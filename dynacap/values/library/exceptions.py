@@ -84,15 +84,12 @@ def _field(t: Tracer, self: Value, name: str) -> Value:
     if exc.real is not None:
         return _outside_field(t, exc, f"__{name}__")
     found = getattr(exc, name)
-    return found if isinstance(found, Value) else NONE
+    return found if isinstance(found, Value) else Const(found)
 
 
 @handles(_FIELDS["__suppress_context__"])
 def _suppress(t: Tracer, self: Value, /) -> Value:
-    exc = _expect(t, self)
-    if exc.real is not None:
-        return _outside_field(t, exc, "__suppress_context__")
-    return Const(exc.suppress)
+    return _field(t, self, "suppress_context")
 
 
 def _outside_field(t: Tracer, exc: ExceptionValue, name: str) -> Value:
@@ -218,15 +215,21 @@ def _caller_handles_nothing(*values: Any) -> bool:
     return sys.exc_info()[1] is None
 
 
+def handled_now(t: Tracer) -> Value | None:
+    """What is handled; where no frame of the region handles anything, neither does its caller."""
+    if t.handled is None:
+        expect_nothing_handled(t)
+    return t.handled
+
+
 @handles(sys.exc_info)
 def _exc_info(t: Tracer, /) -> Value:
-    handled = t.handled
+    handled = handled_now(t)
     if handled is None:
-        expect_nothing_handled(t)  # no frame of the region handles one; its caller may
         return TupleValue([NONE, NONE, NONE])
     return TupleValue([t.class_value(handled.cls), handled, traceback_of(t, handled)])
 
 
 @handles(sys.exception)
 def _exception(t: Tracer, /) -> Value:
-    return t.handled or NONE
+    return handled_now(t) or NONE
