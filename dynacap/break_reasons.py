@@ -199,6 +199,8 @@ _LANGUAGE = _reasons(
     ("except-star", "except* handles an exception group.", "use except"),
     ("interactive", "A statement of the interactive prompt runs.", "put it into a function"),
     ("recursion", "Calls are nested too deep.", "use a loop"),
+    ("long-loop", "A loop goes on for thousands of rounds without any operation on tensors.",
+     "run it outside the compiled function"),
     ("nesting", "Operators or iterators call each other too deep.", "use a loop"),
     ("cannot-rebuild", "An object that was made inside cannot be made again by generated code.",
      _REPORT),

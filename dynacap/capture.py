@@ -82,7 +82,7 @@ class Attempts:
             except StopHere:
                 return self._stopped(machine, reason)
             except GraphBreak as found:
-                stop_at = found.before if found.before >= 0 else machine.whole_steps
+                stop_at = machine.whole_steps if found.before == -1 else found.before
                 reason = found.bare()
             except UserRaise as raised:
                 stop_at, reason = _raised_at(machine, raised)

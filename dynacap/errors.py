@@ -65,7 +65,8 @@ class GraphBreak(ExplainedBreak):
 
     ``reason`` is the slug of an entry in the registry of break reasons, ``detail`` what was met
     here, ``hint`` what the user can do, ``stack`` the user's frames, outermost first.  ``before``:
-    the step of the chain before which capture has to end, where that is not the one that runs.
+    the step of the chain before which capture has to end, where that is not the one that runs; -2
+    if nothing is to be captured.
     """
 
     before = -1

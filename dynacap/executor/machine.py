@@ -35,6 +35,7 @@ from dynacap.values.object import ExceptionValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor_protocol import TensorFamily
 
+MAX_ROUNDS = 20_000  # of loops, without any operation
 MAX_NESTED = 60  # nested loops; each takes several frames of the host's own stack
 
 
@@ -57,6 +58,7 @@ class Machine(Outside):
         self.steps = 0  # instructions executed on the chain
         self.whole_steps = -1  # those before the original instruction that runs now
         self.stop_at = stop_at
+        self.rounds, self.last_look = 0, (-2, 0)  # of loops; steps and graph at some round before
         self.finalizers = Finalizers()
         self.max_frames = min(1000, sys.getrecursionlimit())
         self.entered: set[CodeType] = set()  # what calls ran of the user's, for reports
@@ -171,6 +173,18 @@ class Machine(Outside):
         assert signal is RETURN
         self.frames[-1].stack.append(value)
         return None
+
+    def came_round(self) -> None:
+        """Leave a loop to plain Python that goes on and on without any operation for the graph."""
+        self.rounds += 1
+        if self.rounds % MAX_ROUNDS:
+            return
+        before, operations = self.last_look
+        self.last_look = self.whole_steps, len(self.tensors.graph.nodes)
+        if operations == self.last_look[1]:
+            found = GraphBreak("long-loop", f"{MAX_ROUNDS} rounds", "", self.user_stack())
+            found.before = before
+            raise found
 
     # -- calls -----------------------------------------------------------------------------------
     def call(self, fn: Value, args: list[Value], kwargs: Kwargs | None = None) -> Value:

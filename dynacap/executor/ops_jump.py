@@ -13,15 +13,17 @@ from dynacap.values.base import Sentinel, Value, is_none
 from dynacap.values.data_model import advance, truth
 
 
-def _jump(f: Frame, i: Instruction) -> None:
+def _jump(m: Machine, f: Frame, i: Instruction) -> None:
     assert i.target is not None
+    if i.target < f.pc:
+        m.came_round()
     f.pc = i.target
 
 
 @handles("JUMP")
 def jump(m: Machine, f: Frame, i: Instruction) -> None:
     """Go on at the target."""
-    _jump(f, i)
+    _jump(m, f, i)
 
 
 Test = Callable[[Machine, Frame, Instruction, Value], bool]
@@ -53,7 +55,7 @@ def _jumps(test: Test, when: bool, pops: bool) -> OpHandler:
         top = f.pop()
         jumps = test(m, f, i, top) is when
         if jumps:
-            _jump(f, i)
+            _jump(m, f, i)
         if jumps and not pops:
             f.stack.append(top)
 
@@ -77,7 +79,7 @@ def for_iter(m: Machine, f: Frame, i: Instruction) -> None:
     if found is None:
         if not i.arg:
             f.stack.pop()
-        _jump(f, i)
+        _jump(m, f, i)
     else:
         f.stack.append(found)
 

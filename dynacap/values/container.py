@@ -201,20 +201,22 @@ class DictValue(Stored):
     """A dict, or an instance's ``__dict__``, or a function's globals.
 
     ``over`` holds what was read or written here; keys in ``fresh`` stand behind the outside
-    dict's own, in insertion order; ``dirty`` are the keys to replay.  ``owner`` is the object
-    whose ``__dict__`` this is.  ``keys_guarded`` is set once the outside keys are guarded.
+    dict's own, in insertion order, with the count of effects then; ``dirty`` are the keys to
+    replay; ``gone`` counts removals.  ``owner`` is the object whose ``__dict__`` this is.
+    ``keys_guarded`` is set once the outside keys are guarded.
     """
 
-    __slots__ = ("default", "dirty", "fresh", "keys_guarded", "keyvals", "over", "owner")
+    __slots__ = ("default", "dirty", "fresh", "gone", "keys_guarded", "keyvals", "over", "owner")
 
     def __init__(self, type_: type = dict, real: Any = None, source: Source | None = None) -> None:
         super().__init__(type_, real, source)
         self.over: dict[Key, Value | Sentinel] = {}
-        self.fresh: dict[Key, None] = {}
+        self.fresh: dict[Key, int] = {}
         self.dirty: dict[Key, None] = {}
         self.keyvals: dict[Key, Value] = {}
         self.owner: Value | None = None
         self.keys_guarded = False
+        self.gone = 0
         self.default: Value | None = None  # the factory of a defaultdict
 
     def get(self, t: Tracer, key: Key) -> Value | None:
@@ -234,7 +236,7 @@ class DictValue(Stored):
         present = self.get(t, key)
         if present is None:
             self.dirty.pop(key, None)  # replayed in the order of what is fresh
-            self.fresh[key] = None
+            self.fresh[key] = t.effects
             self.keyvals[key] = keyval
         else:
             t.let_go(present)
@@ -249,6 +251,7 @@ class DictValue(Stored):
         if present is None:
             return False
         t.let_go(present)
+        self.gone += 1
         self.fresh.pop(key, None)
         if self.real is None:
             del self.over[key]

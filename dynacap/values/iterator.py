@@ -6,16 +6,20 @@ iterator of the same type in the same state.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from types import FunctionType
 from typing import Any, ClassVar
 
-from dynacap.values.base import Const, UserRaise, Value, fields
+from dynacap.values.base import Const, Known, UserRaise, Value, fields
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
-from dynacap.values.recipe import Rebuildable, Recipe
+from dynacap.values.recipe import Rebuildable, Recipe, Writer
 from dynacap.values.tracer import Tracer
+
+_KINDS = ("keys", "values", "items")
 
 
 @fields
@@ -46,6 +50,17 @@ class IteratorValue(Rebuildable):
         """The next element, or None."""
         raise NotImplementedError
 
+    def moved(self, t: Tracer) -> bool:
+        """Whether elements came or went since it was made, of what does not allow it."""
+        return False
+
+    def rebuild(self, writer: Writer) -> str:
+        if self.done and self.cls in _EMPTY:
+            return f"{writer.helper(ended)}({writer.exprs([Known(self.cls)])})"
+        if not self.done and self.moved(writer.machine):
+            writer.machine.graph_break("cannot-rebuild", "an iterator of what has changed since")
+        return Rebuildable.rebuild(self, writer)
+
 
 def iterator_at(over: Iterable[Any], index: int) -> Iterator[Any]:
     """The iterator of a list, tuple, range, text or sequence, moved to a position."""
@@ -69,16 +84,9 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
     return iterator
 
 
-def walked(over: Iterable[Any], steps: int) -> Iterator[Any]:
-    """The iterator of a set or deque after so many steps."""
-    return advanced(iter(over), steps)
-
-
-def exhausted(iterator: Iterator[Any]) -> Iterator[Any]:
-    """An iterator at its end."""
-    for _ in iterator:
-        pass
-    return iterator
+def walked(make: Callable[[Any], Iterator[Any]], over: Any, steps: int) -> Iterator[Any]:
+    """What ``iter`` or ``reversed`` makes of a set or deque, after so many steps."""
+    return advanced(make(over), steps)
 
 
 def walk_dict(over: dict[Any, Any], kind: str, backwards: bool) -> Iterator[Any]:
@@ -99,9 +107,24 @@ class _Empty:
         raise IndexError(index)
 
 
-def exhausted_sequence() -> Iterator[Any]:
-    """The iterator of an object that has ``__getitem__`` alone, at its end."""
-    return exhausted(iter(_Empty()))
+_EMPTY: dict[type, Callable[[], Iterator[Any]]] = {
+    type(make()): make
+    for make in (
+        *(functools.partial(iter, empty) for empty in ([], (), "", b"", set(), _Empty())),
+        *(functools.partial(walk_dict, {}, kind, back) for kind in _KINDS for back in (0, 1)),
+        lambda: walk_dict(OrderedDict(), "keys", False), lambda: reversed([]),
+        lambda: iter(int, 0), itertools.chain, lambda: itertools.islice((), 0),
+        lambda: itertools.pairwise(()), lambda: itertools.dropwhile(bool, ()),
+        lambda: itertools.takewhile(bool, ()),
+    )
+}  # fmt: skip
+
+
+def ended(cls: type) -> Iterator[Any]:
+    """An iterator of that type at its end, which has let go of what it walked."""
+    iterator = _EMPTY[cls]()
+    next(iterator, None)
+    return iterator
 
 
 @fields
@@ -120,8 +143,6 @@ class ListIterator(IteratorValue):
         return t.force_item(items, self.index - 1)
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:  # it lets go of what it walked
-            return exhausted, [type(self)(type(self.over)([]))]
         return iterator_at, [self.over, Const(self.index)]
 
 
@@ -147,8 +168,6 @@ class ReversedListIterator(IteratorValue):
         return t.force_item(self.over.items, self.index + 1)
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            return reversed_at, [ListValue([]), Const(-1)]
         return reversed_at, [self.over, Const(self.index)]
 
 
@@ -182,6 +201,8 @@ class DictIterator(IteratorValue):
     keys: list[Any]
     backwards: bool = False
     index: int = 0
+    size: int = 0
+    seen: tuple[int, int] = (0, 0)  # gone from the dict, and effects, up to which keys are known
 
     @property
     def cls(self) -> type:
@@ -190,23 +211,42 @@ class DictIterator(IteratorValue):
 
     def step(self, t: Tracer) -> Value | None:
         ordered, now = issubclass(self.over.cls, OrderedDict), self.over.keys(t)
-        if ordered and self.index < len(self.keys) and now != self.keys:
+        if ordered and self.index < self.size and self.moved(t):
             self.done = True
             t.raise_error(RuntimeError, "OrderedDict mutated during iteration")
-        if not ordered and len(now) != len(self.keys):
+        if not ordered and len(now) != self.size:
             t.raise_error(RuntimeError, "dictionary changed size during iteration")
+        if not ordered and self.seen[0] != self.over.gone:
+            self._look_again(t, now)
         if self.index >= len(self.keys):
             return None
-        key = self.keys[-1 - self.index if self.backwards else self.index]
+        if self.index >= self.size:
+            self.done = True
+            t.raise_error(RuntimeError, "dictionary keys changed during iteration")
         self.index += 1
-        return dict_entry(t, self.over, key, self.kind)
+        return dict_entry(t, self.over, self.keys[self.index - 1], self.kind)
+
+    def moved(self, t: Tracer) -> bool:
+        now = self.over.keys(t)[:: -1 if self.backwards else 1]
+        return self.seen[0] != self.over.gone or now != self.keys
+
+    def _look_again(self, t: Tracer, now: list[Any]) -> None:
+        """Keys have gone, and others, perhaps the same, have come behind the rest."""
+        past, fresh = self.keys[: self.index], self.over.fresh
+        anew = [key for key in now if fresh.get(key, -1) >= self.seen[1]]
+        kept = [key for key in self.keys[self.index :] if key in now and key not in anew]
+        self.keys = [*past, *kept, *([] if self.backwards else anew)]
+        self.seen = self.over.gone, t.effects
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            empty = DictValue(OrderedDict if issubclass(self.over.cls, OrderedDict) else dict)
-            return exhausted, [DictIterator(empty, self.kind, [], self.backwards)]
         state = [Const(self.kind), Const(self.backwards), Const(self.index)]
         return dict_iterator_at, [self.over, *state]
+
+
+def walks(t: Tracer, over: DictValue, kind: str, backwards: bool = False) -> DictIterator:
+    """The iterator over what a dict holds now."""
+    keys = over.keys(t)[:: -1 if backwards else 1]
+    return DictIterator(over, kind, keys, backwards, 0, len(keys), (over.gone, t.effects))
 
 
 def dict_entry(t: Tracer, over: DictValue, key: object, kind: str) -> Value:
@@ -239,8 +279,6 @@ class SequenceIterator(IteratorValue):
         return found
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            return exhausted_sequence, []
         return iterator_at, [self.over, Const(self.index)]
 
 
@@ -274,7 +312,7 @@ class SetIterator(IteratorValue):
     index: int = 0
 
     def step(self, t: Tracer) -> Value | None:
-        if len(self.over.items) != len(self.order):
+        if self.moved(t):
             t.raise_error(RuntimeError, "Set changed size during iteration")
         if self.index >= len(self.order):
             return None
@@ -282,9 +320,10 @@ class SetIterator(IteratorValue):
         return self.order[self.index - 1]
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            return exhausted, [SetIterator(SetValue({}), [])]
-        return walked, [self.over, Const(self.index)]
+        return walked, [Known(iter), self.over, Const(self.index)]
+
+    def moved(self, t: Tracer) -> bool:
+        return len(self.over.items) != len(self.order)
 
 
 @fields
@@ -302,7 +341,7 @@ class DequeIterator(IteratorValue):
 
     def step(self, t: Tracer) -> Value | None:
         items = self.over.items
-        if self.over.state != self.state:
+        if self.moved(t):
             t.raise_error(RuntimeError, "deque mutated during iteration")
         if self.index >= len(items):
             return None
@@ -310,9 +349,7 @@ class DequeIterator(IteratorValue):
         return t.force_item(items, -self.index if self.backwards else self.index - 1)
 
     def recipe(self, t: Tracer) -> Recipe:
-        return walked_back if self.backwards else walked, [self.over, Const(self.index)]
+        return walked, [Known(reversed if self.backwards else iter), self.over, Const(self.index)]
 
-
-def walked_back(over: deque[Any], steps: int) -> Iterator[Any]:
-    """A deque's reverse iterator after so many steps."""
-    return advanced(reversed(over), steps)
+    def moved(self, t: Tracer) -> bool:
+        return self.over.state != self.state

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from dynacap.values.base import Const, Known, UserRaise, Value, fields
+from dynacap.values.base import Const, UserRaise, Value, fields
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
-from dynacap.values.iterator import IteratorValue, exhausted
+from dynacap.values.iterator import IteratorValue
 from dynacap.values.recipe import Recipe
 from dynacap.values.tracer import Tracer
 
@@ -165,11 +165,9 @@ class CallIterator(IteratorValue):
             self.done = issubclass(raised.exc.cls, StopIteration)
             raise
         same = is_same(t, found, self.sentinel)
-        if same or truth(t, compare(t, "==", found, self.sentinel)):
-            return None
+        if self.done or same or truth(t, compare(t, "==", self.sentinel, found)):
+            return None  # the function itself may have reached the end, by this iterator
         return found
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            return exhausted, [CallIterator(Known(int), Const(0))]
         return iter, [self.function, self.sentinel]

@@ -36,8 +36,6 @@ class ChainIterator(IteratorValue):
             self.inner = None
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            return itertools.chain, []
         if self.inner is None:
             return itertools.chain.from_iterable, [self.outer]
         return chain_from, [self.inner, self.outer]
@@ -156,8 +154,6 @@ class SliceIterator(IteratorValue):
         return found
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            return itertools.islice, [TupleValue([]), Const(0)]
         at = self.at
         stop = None if self.stop is None else max(self.stop - at, 0)
         start = max(self.start - at, 0)
@@ -253,8 +249,6 @@ class WhileIterator(IteratorValue):
         return None
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done:
-            return self.cls, [self.function, TupleValue([])]
         if self.started:
             return dropwhile_started, [self.origin]
         return self.cls, [self.function, self.origin]
@@ -312,8 +306,8 @@ class PairwiseIterator(IteratorValue):
         return pair
 
     def recipe(self, t: Tracer) -> Recipe:
-        if self.done or self.old is None:
-            return itertools.pairwise, [TupleValue([]) if self.done else self.origin]
+        if self.old is None:
+            return itertools.pairwise, [self.origin]
         return pairwise_from, [self.old, self.origin]
 
 

@@ -224,3 +224,27 @@ def test_an_ended_iterator_lets_go(x: Tensor) -> Any:
     seen = list(iterator)
     gc.collect()
     return seen, list(deaths), list(iterator), x + 1
+
+
+@program((X,))
+def test_an_iterator_that_its_own_function_exhausts(x: Tensor) -> Any:
+    held: list[Any] = []
+
+    def function() -> int:
+        again = len(held) > 1
+        held.append(None)
+        if not again:
+            list(held[0])
+        return 2 if again else 1
+
+    held.append(iter(function, 2))
+    return next(held[0], "ended"), x + 1
+
+
+@program((X,), breaks=None)
+def test_a_loop_without_operations_is_left_to_python(x: Tensor) -> Any:
+    y = x + 1
+    total = 0
+    while total < 50_000:
+        total += 1
+    return y * total

@@ -323,3 +323,25 @@ class Asked(collections.OrderedDict[Any, Any]):
 def test_pop_of_an_ordered_dict_asks_no_subclass(x: Tensor) -> Any:
     made = Asked(a=1)
     return made.pop("a"), made.pop("b", 5), made.asked, caught(made.pop, []), x + 1
+
+
+@program((X,))
+def test_dicts_whose_keys_change_while_they_are_iterated(x: Tensor) -> Any:
+    def same() -> None:
+        made = {0: 0}
+        for key in made:
+            del made[key]
+            made[key] = 0
+
+    def walk(over: Any, made: dict[int, int], old: int, new: int) -> list[Any]:
+        seen = []
+        for each in over:
+            seen.append(each)
+            if old in made:
+                del made[old]
+                made[new] = new
+        return seen
+
+    a, b, c = ({0: 0, 1: 1, 2: 2} for _ in range(3))
+    found = walk(a, a, 1, 7), walk(b.values(), b, 0, 8), walk(reversed(c), c, 1, 7)
+    return caught(same), found, a, b, c, x + 1

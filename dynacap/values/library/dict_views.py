@@ -8,7 +8,7 @@ from typing import Any
 
 from dynacap.values.base import Const, Value, fields
 from dynacap.values.container import DictValue, SetValue, TupleValue
-from dynacap.values.iterator import DictIterator, dict_entry
+from dynacap.values.iterator import dict_entry, walks
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, methods, not_implemented
 from dynacap.values.library.sequences import same_or_equal
@@ -74,12 +74,12 @@ def _len(t: Tracer, self: DictView, /) -> Value:
 
 @handles(*methods("__iter__", *_EVERY))
 def _iter(t: Tracer, self: DictView, /) -> Value:
-    return DictIterator(self.over, self.kind, self.over.keys(t))
+    return walks(t, self.over, self.kind)
 
 
 @handles(*methods("__reversed__", *_EVERY))
 def _reversed(t: Tracer, self: DictView, /) -> Value:
-    return DictIterator(self.over, self.kind, self.over.keys(t), backwards=True)
+    return walks(t, self.over, self.kind, backwards=True)
 
 
 @handles(*methods("__contains__", *_SETS))

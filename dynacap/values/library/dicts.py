@@ -16,7 +16,7 @@ from dynacap.values.data_model import (
     iterate,
     set_item,
 )
-from dynacap.values.iterator import DictIterator
+from dynacap.values.iterator import walks
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import (
     NONE,
@@ -312,8 +312,8 @@ def equal_dicts(t: Tracer, left: DictValue, right: Value, wanted: bool) -> Value
 _PLAIN_ROWS: dict[str, Operation] = {
     "__contains__": lambda t, self, key, /: Const(self.get(t, t.key_of(key)) is not None),
     "__len__": lambda t, self, /: Const(len(self.keys(t))),
-    "__iter__": lambda t, self, /: DictIterator(self, "keys", self.keys(t)),
-    "__reversed__": lambda t, self, /: DictIterator(self, "keys", self.keys(t), backwards=True),
+    "__iter__": lambda t, self, /: walks(t, self, "keys"),
+    "__reversed__": lambda t, self, /: walks(t, self, "keys", backwards=True),
     "get": lambda t, self, key, default=NONE, /: self.get(t, t.key_of(key)) or default,
     "clear": lambda t, self, /: self.clear(t),
     "copy": lambda t, self, /: copy_dict(t, self),
