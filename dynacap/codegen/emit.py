@@ -320,7 +320,8 @@ def _filled(e: Emitter, value: ObjectValue, name: str) -> str:
 def _exception(e: Emitter, value: ExceptionValue) -> str:
     if value.raised and issubclass(value.type_, NameError):
         # Who prints it looks for names like it in the frame that raised it.
-        e.machine.break_at_raise(value, "traceback", f"{value.describe()} is raised")
+        detail = f"{value.describe()} is raised"
+        e.machine.graph_break("traceback", detail, before=value.raised_at)
     made = f"{e.helper(runtime.make_exception)}({e.kind(value.type_)}, ({e.exprs(value.args)}))"
     name = _filled(e, value, e.let("exc", made))
     if value.raised:

@@ -182,9 +182,7 @@ class Machine(Outside):
         before, operations = self.last_look
         self.last_look = self.whole_steps, len(self.tensors.graph.nodes)
         if operations == self.last_look[1]:
-            found = GraphBreak("long-loop", f"{MAX_ROUNDS} rounds", "", self.user_stack())
-            found.before = before
-            raise found
+            self.graph_break("long-loop", f"{MAX_ROUNDS} rounds", before=before)
 
     # -- calls -----------------------------------------------------------------------------------
     def call(self, fn: Value, args: list[Value], kwargs: Kwargs | None = None) -> Value:
@@ -266,18 +264,13 @@ class Machine(Outside):
         """Whether an exception raised now might meet a handler of the program's."""
         return inside_try(self)
 
-    def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
-        """Stop capture before the current instruction of the chain."""
-        raise GraphBreak(reason, detail, hint or REASONS[reason].hint, self.user_stack())
-
-    def break_at_raise(self, exc: Value, reason: str, detail: str) -> NoReturn:
-        """Stop capture before the instruction that raised an exception, so that it raises it."""
-        try:
-            self.graph_break(reason, detail)
-        except GraphBreak as found:
-            if isinstance(exc, ExceptionValue) and exc.raised_at >= 0:
-                found.before = exc.raised_at
-            raise
+    def graph_break(
+        self, reason: str, detail: str = "", hint: str = "", before: int = -1
+    ) -> NoReturn:
+        """Stop capture before the current instruction of the chain, or before that step of it."""
+        found = GraphBreak(reason, detail, hint or REASONS[reason].hint, self.user_stack())
+        found.before = before
+        raise found
 
     # -- conveniences ----------------------------------------------------------------------------
     def find_attribute(self, obj: Value, name: str) -> Value | None:

@@ -36,5 +36,5 @@ def rebuild_generator(e: Emitter, value: GeneratorValue) -> str:
 def rebuild_traceback(e: Emitter, value: TracebackValue) -> str:
     """Nothing is like one that CPython made: what raised the exception runs eagerly."""
     detail = f"the traceback of {value.exc.describe()} is kept"
-    never: str = e.machine.break_at_raise(value.exc, "traceback", detail)
+    never: str = e.machine.graph_break("traceback", detail, before=value.exc.raised_at)
     return never

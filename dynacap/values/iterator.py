@@ -107,17 +107,15 @@ class _Empty:
         raise IndexError(index)
 
 
-_EMPTY: dict[type, Callable[[], Iterator[Any]]] = {
-    type(make()): make
-    for make in (
-        *(functools.partial(iter, empty) for empty in ([], (), "", b"", set(), _Empty())),
-        *(functools.partial(walk_dict, {}, kind, back) for kind in _KINDS for back in (0, 1)),
-        lambda: walk_dict(OrderedDict(), "keys", False), lambda: reversed([]),
-        lambda: iter(int, 0), itertools.chain, lambda: itertools.islice((), 0),
-        lambda: itertools.pairwise(()), lambda: itertools.dropwhile(bool, ()),
-        lambda: itertools.takewhile(bool, ()),
-    )
-}  # fmt: skip
+_EMPTIES: tuple[Any, ...] = ([], (), "", b"", set(), _Empty())
+_MAKERS: tuple[Any, ...] = (
+    *(functools.partial(iter, empty) for empty in _EMPTIES),
+    *(functools.partial(walk_dict, {}, kind, back) for kind in _KINDS for back in (False, True)),
+    lambda: walk_dict(OrderedDict(), "keys", False), lambda: reversed([]), lambda: iter(int, 0),
+    itertools.chain, lambda: itertools.islice((), 0), lambda: itertools.pairwise(()),
+    lambda: itertools.dropwhile(bool, ()), lambda: itertools.takewhile(bool, ()),
+)  # fmt: skip
+_EMPTY: dict[type, Callable[[], Iterator[Any]]] = {type(make()): make for make in _MAKERS}
 
 
 def ended(cls: type) -> Iterator[Any]:

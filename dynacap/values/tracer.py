@@ -19,6 +19,7 @@ class Tracer(Protocol):
     tensors: TensorFamily
     mirrors: dict[int, Value]  # id of a real object -> its one value
     handled: Value | None  # the exception that is being handled now
+    effects: int  # how many changes there were, of the same value too
 
     # -- outside objects -------------------------------------------------------------------------
     def wrap(self, real: Any, source: Source | None) -> Value:
@@ -101,11 +102,10 @@ class Tracer(Protocol):
     def throw(self, exc: Value) -> NoReturn:
         """Raise an exception in the traced program, with its context."""
 
-    def graph_break(self, reason: str, detail: str = "", hint: str = "") -> NoReturn:
-        """Stop capture before the current instruction."""
-
-    def break_at_raise(self, exc: Value, reason: str, detail: str) -> NoReturn:
-        """Stop capture before the instruction that raised an exception."""
+    def graph_break(
+        self, reason: str, detail: str = "", hint: str = "", before: int = -1
+    ) -> NoReturn:
+        """Stop capture before the current instruction of the chain, or before that step of it."""
 
     def running(self) -> FunctionValue:
         """The function whose frame is innermost."""

@@ -343,5 +343,15 @@ def test_dicts_whose_keys_change_while_they_are_iterated(x: Tensor) -> Any:
         return seen
 
     a, b, c = ({0: 0, 1: 1, 2: 2} for _ in range(3))
-    found = walk(a, a, 1, 7), walk(b.values(), b, 0, 8), walk(reversed(c), c, 1, 7)
+    found = walk(a, a, 1, 7), caught(walk, b.values(), b, 0, 8), walk(reversed(c), c, 1, 7)
     return caught(same), found, a, b, c, x + 1
+
+
+@program((X,), breaks=None)
+def test_a_dict_that_changed_under_an_iterator_that_leaves(x: Tensor) -> Any:
+    made, seen = {0: 0, 1: 1, 2: 2}, []
+    for each in made.values():
+        seen.append(each)
+        made.pop(each, None)
+        made[8] = 8
+    return seen, x + 1

@@ -14,11 +14,6 @@ from dynacap.values.stand_in import run, shown
 from dynacap.values.tracer import Tracer
 
 
-@handles(deque.__new__)
-def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
-    return ListValue([], cls.known())
-
-
 @handles(deque.__init__)
 def _init(
     t: Tracer, self: ListValue, iterable: Value | None = None, maxlen: Value | None = None

@@ -205,22 +205,16 @@ def pop_key(t: Tracer, self: DictValue, key: Value, default: Value | None) -> Va
     return default
 
 
-@handles(dict.popitem)
-def _popitem(t: Tracer, self: DictValue, /) -> Value:
-    return _pop_end(t, self, -1)
+handles(dict.popitem)(lambda t, self, /: _pop_end(t, self, Const(True)))
 
 
 @handles(OrderedDict.popitem)
-def _popitem_ordered(t: Tracer, self: DictValue, last: Value = Const(True)) -> Value:
-    return _pop_end(t, self, -1 if last.constant() else 0)
-
-
-def _pop_end(t: Tracer, self: DictValue, end: int) -> Value:
+def _pop_end(t: Tracer, self: DictValue, last: Value = Const(True)) -> Value:
     keys = self.keys(t)
     if not keys:
         kind: Any = OrderedDict if issubclass(self.cls, OrderedDict) else dict
         t.raise_real(error_of(kind.popitem, kind()))
-    key = keys[end]
+    key = keys[-1 if last.constant() else 0]
     value = self.get(t, key)
     assert value is not None
     pair = TupleValue([self.key_value(t, key), value])
@@ -235,16 +229,11 @@ def _move_to_end(t: Tracer, self: DictValue, key: Value, last: Value = Const(Tru
     if value is None:
         raise_missing(t, key)
     others = [] if last.constant() else [k for k in self.keys(t) if k != host_key]
-    _to_end(t, self, host_key)
-    for other in others:
-        _to_end(t, self, other)
-
-
-def _to_end(t: Tracer, self: DictValue, key: object) -> None:
-    value, keyval = self.get(t, key), self.key_value(t, key)
-    assert value is not None
-    self.delete(t, key)
-    self.set(t, key, keyval, value)
+    for one in (host_key, *others):
+        value, keyval = self.get(t, one), self.key_value(t, one)
+        assert value is not None
+        self.delete(t, one)
+        self.set(t, one, keyval, value)
 
 
 def copy_dict(t: Tracer, self: DictValue) -> DictValue:

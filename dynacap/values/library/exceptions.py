@@ -139,10 +139,8 @@ def _with_traceback(t: Tracer, self: Value, tb: Value, /) -> Value:
     *(types.TracebackType.__dict__[n] for n in ("tb_next", "tb_frame", "tb_lineno", "tb_lasti"))
 )
 def _look_into_traceback(t: Tracer, self: Value, /) -> Value:
-    detail = "a traceback is looked into"
-    if isinstance(self, TracebackValue):
-        t.break_at_raise(self.exc, "traceback", detail)
-    return t.graph_break("traceback", detail)
+    before = self.exc.raised_at if isinstance(self, TracebackValue) else -1
+    return t.graph_break("traceback", "a traceback is looked into", before=before)
 
 
 @handles(traceback.clear_frames)

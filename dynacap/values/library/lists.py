@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from dynacap.values.base import Const, Value
@@ -16,7 +17,7 @@ from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
 
-@handles(list.__new__)
+@handles(list.__new__, deque.__new__)
 def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
     return ListValue([], cls.known())
 
