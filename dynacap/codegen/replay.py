@@ -62,9 +62,8 @@ def _list(e: Emitter, value: ListValue) -> None:
     if issubclass(value.type_, collections.deque):
         base, fresh = e.kind(collections.deque), e.let("items", items)
         if not value.state:  # its iterators go on
-            at, item = e.fresh("at"), e.fresh("item")
-            e.line(f"for {at}, {item} in enumerate({fresh}):")
-            e.line(f"    {base}.__setitem__({name}, {at}, {item})")
+            pair = e.fresh("pair")
+            e.line(f"for {pair} in enumerate({fresh}): {base}.__setitem__({name}, *{pair})")
             return
         e.line(f"{base}.clear({name})")
         e.line(f"{base}.extend({name}, {fresh})")

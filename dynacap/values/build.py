@@ -190,8 +190,8 @@ def build_slice(t: Tracer, real: Any, source: Source | None) -> Value:
     """A slice whose bounds are not all constants."""
     guard_type(t, real, source)
     sources = [source and Attr(source, name) for name in ("start", "stop", "step")]
-    bounds = map(t.wrap, (real.start, real.stop, real.step), sources)
-    return SliceValue(tuple(bounds), real, source)
+    bounds = tuple(map(t.wrap, (real.start, real.stop, real.step), sources))
+    return SliceValue(bounds, real, source)
 
 
 @builds_subclasses(list)

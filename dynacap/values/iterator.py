@@ -55,7 +55,7 @@ class IteratorValue(Rebuildable):
         return False
 
     def rebuild(self, writer: Writer) -> str:
-        if self.done and self.cls in _EMPTY:
+        if self.done and self.cls in ENDED:
             return f"{writer.helper(ended)}({writer.exprs([Known(self.cls)])})"
         if not self.done and self.moved(writer.machine):
             writer.machine.graph_break("cannot-rebuild", "an iterator of what has changed since")
@@ -84,20 +84,15 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
     return iterator
 
 
-def walked(make: Callable[[Any], Iterator[Any]], over: Any, steps: int) -> Iterator[Any]:
-    """What ``iter`` or ``reversed`` makes of a set or deque, after so many steps."""
-    return advanced(make(over), steps)
+def made_at(make: Callable[..., Iterator[Any]], steps: int, *operands: Any) -> Iterator[Any]:
+    """The iterator that a call gives, after so many steps."""
+    return advanced(make(*operands), steps)
 
 
 def walk_dict(over: dict[Any, Any], kind: str, backwards: bool) -> Iterator[Any]:
     """A dict's iterator over keys, values or items, in either direction."""
     view = getattr(over, kind)()
     return reversed(view) if backwards else iter(view)
-
-
-def dict_iterator_at(over: dict[Any, Any], kind: str, backwards: bool, steps: int) -> Iterator[Any]:
-    """A dict's iterator after so many steps."""
-    return advanced(walk_dict(over, kind, backwards), steps)
 
 
 class _Empty:
@@ -115,23 +110,26 @@ _MAKERS: tuple[Any, ...] = (
     itertools.chain, lambda: itertools.islice((), 0), lambda: itertools.pairwise(()),
     lambda: itertools.dropwhile(bool, ()), lambda: itertools.takewhile(bool, ()),
 )  # fmt: skip
-_EMPTY: dict[type, Callable[[], Iterator[Any]]] = {type(make()): make for make in _MAKERS}
+ENDED: dict[type, Callable[[], Iterator[Any]]] = {type(make()): make for make in _MAKERS}
 
 
 def ended(cls: type) -> Iterator[Any]:
     """An iterator of that type at its end, which has let go of what it walked."""
-    iterator = _EMPTY[cls]()
+    iterator = ENDED[cls]()
     next(iterator, None)
     return iterator
 
 
 @fields
 class ListIterator(IteratorValue):
-    """Walks a list as it is at each step, as CPython does."""
+    """Walks a tuple, or a list as it is at each step, as CPython does."""
 
-    cls: ClassVar[type] = type(iter([]))
     over: Any
     index: int = 0
+
+    @property
+    def cls(self) -> type:
+        return type(iter(() if isinstance(self.over, TupleValue) else []))
 
     def step(self, t: Tracer) -> Value | None:
         items = self.over.items
@@ -142,13 +140,6 @@ class ListIterator(IteratorValue):
 
     def recipe(self, t: Tracer) -> Recipe:
         return iterator_at, [self.over, Const(self.index)]
-
-
-class TupleIterator(ListIterator):
-    """Walks a tuple."""
-
-    __slots__ = ()
-    cls: ClassVar[type] = type(iter(()))
 
 
 @fields
@@ -237,8 +228,8 @@ class DictIterator(IteratorValue):
         self.seen = self.over.gone, t.effects
 
     def recipe(self, t: Tracer) -> Recipe:
-        state = [Const(self.kind), Const(self.backwards), Const(self.index)]
-        return dict_iterator_at, [self.over, *state]
+        how = [Const(self.kind), Const(self.backwards)]
+        return made_at, [Known(walk_dict), Const(self.index), self.over, *how]
 
 
 def walks(t: Tracer, over: DictValue, kind: str, backwards: bool = False) -> DictIterator:
@@ -318,7 +309,7 @@ class SetIterator(IteratorValue):
         return self.order[self.index - 1]
 
     def recipe(self, t: Tracer) -> Recipe:
-        return walked, [Known(iter), self.over, Const(self.index)]
+        return made_at, [Known(iter), Const(self.index), self.over]
 
     def moved(self, t: Tracer) -> bool:
         return len(self.over.items) != len(self.order)
@@ -347,7 +338,8 @@ class DequeIterator(IteratorValue):
         return t.force_item(items, -self.index if self.backwards else self.index - 1)
 
     def recipe(self, t: Tracer) -> Recipe:
-        return walked, [Known(reversed if self.backwards else iter), self.over, Const(self.index)]
+        make = Known(reversed if self.backwards else iter)
+        return made_at, [make, Const(self.index), self.over]
 
     def moved(self, t: Tracer) -> bool:
         return self.over.state != self.state

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Any, ClassVar
 
 from dynacap.values.base import Const, Known, Value, fields, is_none
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
-from dynacap.values.iterator import IteratorValue, advanced
+from dynacap.values.iterator import IteratorValue, advanced, made_at
 from dynacap.values.recipe import Recipe
 from dynacap.values.tracer import Tracer
 
@@ -107,15 +107,11 @@ class CycleIterator(IteratorValue):
 
     def recipe(self, t: Tracer) -> Recipe:
         if self.origin is None:
-            return cycle_at, [ListValue(list(self.saved)), Const(self.index)]
+            saved = ListValue(list(self.saved))
+            return made_at, [Known(itertools.cycle), Const(self.index), saved]
         if not self.saved:
             return itertools.cycle, [self.origin]
         return cycle_from, [ListValue(list(self.saved)), self.origin]
-
-
-def cycle_at(saved: list[Any], index: int) -> Iterator[Any]:
-    """A cycle whose first round is over."""
-    return advanced(itertools.cycle(saved), index)
 
 
 def cycle_from(saved: list[Any], origin: Iterator[Any]) -> Iterator[Any]:
@@ -250,17 +246,12 @@ class WhileIterator(IteratorValue):
 
     def recipe(self, t: Tracer) -> Recipe:
         if self.started:
-            return dropwhile_started, [self.origin]
+            return self.cls, [Known(_never), self.origin]
         return self.cls, [self.function, self.origin]
 
 
 def _never(item: Any) -> bool:
     return False
-
-
-def dropwhile_started(origin: Any) -> Iterator[Any]:
-    """``dropwhile`` that lets everything through."""
-    return itertools.dropwhile(_never, origin)
 
 
 @fields
@@ -332,14 +323,7 @@ class ComputedIterator(IteratorValue):
         return TupleValue(list(self.items[self.index - 1]))
 
     def recipe(self, t: Tracer) -> Recipe:
-        return computed_at, [Known(self.cls), Const(self.index), *self.operands]
-
-
-def computed_at(
-    function: Callable[..., Iterator[Any]], steps: int, *operands: Any
-) -> Iterator[Any]:
-    """``product`` or one of its kin after so many steps."""
-    return advanced(function(*operands), steps)
+        return made_at, [Known(self.cls), Const(self.index), *self.operands]
 
 
 @fields

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict, deque
+from collections import deque
 from typing import Any
 
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import iterate
-from dynacap.values.iterator import ConstIterator, IteratorValue, walk_dict
+from dynacap.values.iterator import ENDED, ConstIterator, IteratorValue
 from dynacap.values.iterator_builtins import FilterIterator, StarmapIterator, elements
 from dynacap.values.iterator_itertools import (
     AccumulateIterator,
@@ -129,8 +129,7 @@ for _type in (
     _register_choice(_type)
 
 
-_ITERABLES: tuple[Any, ...] = ([], (), "", "\xff", b"", range(0), range(1 << 70), set(), deque())
-_EMPTY: tuple[Any, ...] = ({}, OrderedDict())
+_ITERABLES: tuple[Any, ...] = ("\xff", range(0), range(1 << 70), deque())
 
 
 def _declared(base: type[IteratorValue]) -> set[Any]:
@@ -141,12 +140,9 @@ def _declared(base: type[IteratorValue]) -> set[Any]:
 
 # every real type whose iterators have a class here
 _TYPES: set[Any] = {kind for kind in _declared(IteratorValue) if isinstance(kind, type)} | {
-    map, itertools.starmap, filter, itertools.filterfalse, itertools.takewhile,
-    itertools.dropwhile, itertools.product, itertools.permutations, itertools.combinations,
-    itertools.combinations_with_replacement, type(reversed(deque())),
-    *(type(iter(over)) for over in _ITERABLES),
-    *(type(walk_dict(over, kind, back)) for over in _EMPTY for kind in ("keys", "values", "items")
-      for back in (False, True)),
+    map, itertools.starmap, filter, itertools.filterfalse, itertools.product,
+    itertools.permutations, itertools.combinations, itertools.combinations_with_replacement,
+    type(reversed(deque())), *(type(iter(over)) for over in _ITERABLES), *ENDED,
 }  # fmt: skip
 
 

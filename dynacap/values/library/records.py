@@ -12,7 +12,7 @@ from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import get_attribute
 from dynacap.values.data_model.calls import fold_or_break, folds
-from dynacap.values.iterator import TupleIterator
+from dynacap.values.iterator import ListIterator
 from dynacap.values.library.handlers import NONE, handles, is_none, real_of_known
 from dynacap.values.tracer import Tracer
 
@@ -58,7 +58,7 @@ def _enum_call(t: Tracer, cls: Known, /, *args: Value, **kwargs: Value) -> Value
 
 
 def _members(t: Tracer, members: Iterable[Any]) -> Value:
-    return TupleIterator(TupleValue([t.wrap(member, None) for member in members]))
+    return ListIterator(TupleValue([t.wrap(member, None) for member in members]))
 
 
 handles(enum.EnumType.__iter__)(lambda t, cls, /: _members(t, cls.value))

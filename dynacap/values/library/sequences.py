@@ -10,11 +10,7 @@ from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.data_model import compare, is_same, truth
 from dynacap.values.data_model.refusals import like
-from dynacap.values.iterator import (
-    DequeIterator,
-    ListIterator,
-    TupleIterator,
-)
+from dynacap.values.iterator import DequeIterator, ListIterator
 from dynacap.values.library.handlers import (
     NONE,
     as_storage,
@@ -120,8 +116,7 @@ def of_subclass(t: Tracer, self: ListValue, method: Any, *operands: Value) -> Va
     most = [] if self.maxlen is None else [Const(self.maxlen)]
     made = t.call(t.class_value(self.cls), [self, *most])
     if not issubclass(made.cls, deque):
-        kinds = self.cls.__name__, made.cls.__name__
-        t.raise_error(TypeError, "{}() must return a deque, not {}".format(*kinds))
+        t.raise_error(TypeError, f"{self.title}() must return a deque, not {made.title}")
     return t.call(Known(method), [made, *operands]) if operands else made
 
 
@@ -179,8 +174,7 @@ def bounded(self: Sequence, items: list[Value]) -> list[Value]:
     return [*deque(items, self.maxlen)] if isinstance(self, ListValue) else items
 
 
-handles(list.__iter__)(lambda t, self, /: ListIterator(self))
-handles(tuple.__iter__)(lambda t, self, /: TupleIterator(self))
+handles(list.__iter__, tuple.__iter__)(lambda t, self, /: ListIterator(self))
 handles(deque.__iter__)(lambda t, self, /: DequeIterator(self, self.state))
 handles(deque.__reversed__)(lambda t, self, /: DequeIterator(self, self.state, backwards=True))
 

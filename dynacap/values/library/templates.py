@@ -8,7 +8,7 @@ from typing import Any
 from dynacap.values.base import Const, Value, constant_or, fields
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.attributes import read_real_field
-from dynacap.values.iterator import TupleIterator
+from dynacap.values.iterator import ListIterator
 from dynacap.values.library.handlers import NONE, handles
 from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tracer import Tracer
@@ -60,7 +60,7 @@ def _register_field(raw: Any) -> None:
 def _iter(t: Tracer, self: Value, /) -> Value:
     if not isinstance(self, TemplateValue):
         return t.graph_break("foreign-storage", "a loop over a template from outside")
-    return TupleIterator(TupleValue([each for each in self.parts if constant_or(each, None) != ""]))
+    return ListIterator(TupleValue([each for each in self.parts if constant_or(each, None) != ""]))
 
 
 if _library is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue, TupleValue
-from dynacap.values.iterator import TupleIterator
+from dynacap.values.iterator import ListIterator
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
@@ -53,7 +53,7 @@ def iterate(family: TensorFamily, t: Tracer, obj: TensorValue) -> Value:
         t.raise_error(TypeError, "iteration over a 0-d tensor")
     slices = family.method(t, "unbind", [obj, Const(0)], {})
     assert isinstance(slices, TupleValue)
-    return TupleIterator(slices)
+    return ListIterator(slices)
 
 
 def length(t: Tracer, obj: TensorValue) -> Value:
