@@ -62,19 +62,11 @@ class IteratorValue(Rebuildable):
         return Rebuildable.rebuild(self, writer)
 
 
-def iterator_at(over: Iterable[Any], index: int) -> Iterator[Any]:
-    """The iterator of a list, tuple, range, text or sequence, moved to a position."""
-    iterator = iter(over)
+def iterator_at(over: Iterable[Any], index: int, make: Any = iter) -> Iterator[Any]:
+    """What ``iter`` or ``reversed`` makes of a sequence, moved to a position."""
+    iterator: Iterator[Any] = make(over)
     iterator.__setstate__(index)  # type: ignore[attr-defined]
     return iterator
-
-
-def reversed_at(over: list[Any], index: int) -> Iterator[Any]:
-    """A list's reverse iterator, moved to a position."""
-    iterator: Any = reversed(over)
-    iterator.__setstate__(index)
-    made: Iterator[Any] = iterator
-    return made
 
 
 def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
@@ -157,7 +149,7 @@ class ReversedListIterator(IteratorValue):
         return t.force_item(self.over.items, self.index + 1)
 
     def recipe(self, t: Tracer) -> Recipe:
-        return reversed_at, [self.over, Const(self.index)]
+        return iterator_at, [self.over, Const(self.index), Known(reversed)]
 
 
 @fields
@@ -288,7 +280,7 @@ class ReversedSequenceIterator(IteratorValue):
     def recipe(self, t: Tracer) -> Recipe:
         if isinstance(t.lookup(self.over.cls, "__len__"), FunctionType):
             t.graph_break("cannot-rebuild", "reversed() would ask for the length again")
-        return reversed_at, [self.over, Const(self.index)]
+        return iterator_at, [self.over, Const(self.index), Known(reversed)]
 
 
 @fields
