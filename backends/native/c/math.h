@@ -67,26 +67,61 @@ static inline TYPE sign_SFX(TYPE x)
     return (TYPE)((x > 0) - (x < 0));
 }
 
-// exp(x) = 2**n * exp(r) with |r| <= ln(2) / 2.  The lowest bits of t are n: added to the exponent
-// of exp(r), 24 more where the result is too small for that, and then taken off by a product.
-static inline float exp_f32(float x)
+// r in x = r + n * ln(2), where |r| <= ln(2) / 2 and the lowest bits of t are n.
+static inline float exp_rest_f32(float x, float t)
 {
-    float c = x > -104.0f ? x : -104.0f;
-    float t = __builtin_fmaf(c, 1.44269504f, 12582912.0f);
     float n = t - 12582912.0f;
-    float r = __builtin_fmaf(n, -0.693145752f, c);
-    r = __builtin_fmaf(n, -1.42860677e-06f, r);
+    float r = __builtin_fmaf(n, -0.693145752f, x);
+    return __builtin_fmaf(n, -1.42860677e-06f, r);
+}
+
+// (exp(r) - 1 - r) / r**2 for such an r.
+static inline float exp_curve_f32(float r)
+{
     float p = 1.381460577e-3f;
     p = __builtin_fmaf(p, r, 8.368715644e-3f);
     p = __builtin_fmaf(p, r, 4.166838899e-2f);
     p = __builtin_fmaf(p, r, 1.666652113e-1f);
-    p = __builtin_fmaf(p, r, 0.49999994f);
-    p = __builtin_fmaf(p, r, 1.0f);
-    p = __builtin_fmaf(p, r, 1.0f);
-    float lifted = n < -125.0f ? t + 24.0f : t;
-    float scale = n < -125.0f ? 5.9604644775390625e-08f : 1.0f;
+    return __builtin_fmaf(p, r, 0.49999994f);
+}
+
+// exp(r) for such an r.
+static inline float exp_near_f32(float r)
+{
+    return __builtin_fmaf(__builtin_fmaf(exp_curve_f32(r), r, 1.0f), r, 1.0f);
+}
+
+// exp(x) = 2**n * exp(r): n is added to the exponent, 24 more where the result is too small for
+// that, and then taken off by a product.
+static inline float exp_f32(float x)
+{
+    float c = x > -104.0f ? x : -104.0f;
+    float t = __builtin_fmaf(c, 1.44269504f, 12582912.0f);
+    float p = exp_near_f32(exp_rest_f32(c, t));
+    float lifted = t < 12582787.0f ? t + 24.0f : t;
+    float scale = t < 12582787.0f ? 5.9604644775390625e-08f : 1.0f;
     float y = bits_f32(f32_bits(p) + (f32_bits(lifted) << 23)) * scale;
     return x < 88.7228393f ? y : x + __builtin_inff();
+}
+
+// The same for |x| < 87; anything for others.
+static inline float small_exp_f32(float x)
+{
+    float t = __builtin_fmaf(x, 1.44269504f, 12582912.0f);
+    float p = exp_near_f32(exp_rest_f32(x, t));
+    return bits_f32(f32_bits(p) + (f32_bits(t) << 23));
+}
+
+// 2**n * (exp(r) - 1) + (2**n - 1), of the half of all powers of two, the largest being too large.
+static inline float expm1_f32(float x)
+{
+    float c = x > -20.0f ? x : -20.0f;
+    float t = __builtin_fmaf(c, 1.44269504f, 12582912.0f);
+    float r = exp_rest_f32(c, t);
+    float near = __builtin_fmaf(exp_curve_f32(r) * r, r, r);
+    float half = bits_f32((f32_bits(t) << 23) + 0x3f000000);
+    float y = 2 * __builtin_fmaf(half, near, half - 0.5f);
+    return x < 88.7228393f ? __builtin_copysignf(y, x) : x + __builtin_inff();
 }
 
 static inline TYPE sigmoid_SFX(TYPE x)
@@ -130,8 +165,8 @@ static inline float tanh_f32(float x)
     p = __builtin_fmaf(p, z, 1.333195865e-1f);
     p = __builtin_fmaf(p, z, -3.333329856e-1f);
     float near = __builtin_fmaf(p * z, a, a);
-    float far = 1 - 2 / (exp_f32(2 * a) + 1);
-    return __builtin_copysignf(a < 0.6f ? near : far, x);
+    float far = 1 - 2 / (small_exp_f32(2 * (a > 10 ? 10 : a)) + 1);
+    return __builtin_copysignf(a < 0.6f ? near : x != x ? x : far, x);
 }
 
 // Up to 1 an odd polynomial, further out 1 - exp(-p) with p a polynomial too.
@@ -154,7 +189,7 @@ static inline float erf_f32(float x)
     p = __builtin_fmaf(p, t, 6.375169158e-1f);
     p = __builtin_fmaf(p, t, 1.127475023f);
     p = __builtin_fmaf(p, t, 2.447042789e-4f);
-    float far = 1 - exp_f32(-p);
+    float far = 1 - small_exp_f32(-p);
     return x != x ? x : __builtin_copysignf(a <= 1 ? near : far, x);
 }
 

@@ -8,11 +8,12 @@ from dynacap.backends.native.loops.equation import Equation, extent
 from dynacap.backends.native.loops.expression import loads
 from dynacap.backends.native.loops.index import Size
 from dynacap.backends.native.loops.program import Buffer, Call, View
-from dynacap.backends.native.schedule.group import Group, by_columns, grouped
+from dynacap.backends.native.schedule.group import FEWEST_COLUMNS, Group, by_columns, grouped
 
 Slot = Group | Call | View
 _LOOK_BACK = 6  # groups that have nothing to do with an equation but its size
 _SMALL = 1 << 15  # elements below which the number of rows does not matter
+_LARGE = 1 << 18  # elements
 _ENOUGH_ROWS = 16  # rows below which a large group would not use the cores
 
 
@@ -45,7 +46,7 @@ class Fusion:
         for at in self._candidates(ready):
             group = self.slots[at]
             assert isinstance(group, Group)
-            joined = self._joined(group, equation, related=at == ready)
+            joined = self._joined(group, equation, at == ready or share(group, equation))
             if joined is not None:
                 self.slots[at] = joined
                 self.filled[equation.buffer] = at
@@ -81,6 +82,19 @@ class Fusion:
         return None
 
 
+def share(group: Group, equation: Equation) -> bool:
+    """Whether both read the same, and too much of it for a cache to keep from one to the other."""
+    read = {load.buffer for load in loads(equation.value) if large(load.buffer)}
+    return any(
+        load.buffer in read for member in group.members for load in loads(member.equation.value)
+    )
+
+
+def large(buffer: Buffer) -> bool:
+    """Whether reading it again costs memory's time, and not a cache's."""
+    return isinstance(buffer.numel, int) and buffer.numel >= _LARGE
+
+
 def natural_rows(equation: Equation) -> Size:
     """How many rows an equation has by itself: its elements; by columns, what lies outside them."""
     kept = extent(equation.axes)
@@ -94,7 +108,7 @@ def column_block(width: Size) -> Size:
     """How many neighbouring columns one round of the outer loop sums up."""
     if not isinstance(width, int) or width <= 256:
         return width
-    return next((b for b in range(256, 31, -16) if width % b == 0), width)
+    return next((b for b in range(256, FEWEST_COLUMNS - 1, -16) if width % b == 0), width)
 
 
 def coarser(equation: Equation, group: Group) -> Iterator[Size]:

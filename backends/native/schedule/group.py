@@ -21,6 +21,7 @@ from dynacap.backends.native.loops.program import Buffer
 from dynacap.backends.native.schedule.inline import places
 
 MOST_MEMBERS = 48  # so that a pass's values stay near the registers
+FEWEST_COLUMNS = 32  # that are summed up side by side
 SCRATCH_BYTES = 1 << 20  # what a row may keep from one pass to the next: some of the L2 cache
 
 
@@ -84,6 +85,8 @@ class Group:
             return False
         reduced = extent(equation.reduced)
         columns = row_size != 1 and by_columns(equation)
+        if columns and narrow(row_size, equation.axes[-1].size):
+            return False
         placed = self._places(equation, row_size, reduced, columns)
         earliest = self._earliest(equation, placed, row_size * reduced)
         if earliest is None:
@@ -176,6 +179,11 @@ def aligned(axes: Sequence[Axis], row_size: Size) -> bool:
             return False
         row_size //= axis.size
     return row_size == 1
+
+
+def narrow(width: Size, whole: Size) -> bool:
+    """Whether so many columns would be summed up by vectors that are not full."""
+    return isinstance(width, int) and width < min(FEWEST_COLUMNS, whole)
 
 
 def by_columns(equation: Equation) -> bool:

@@ -31,7 +31,7 @@ from dynacap.backends.native.loops.kernel import Fold, Kernel, Loop, Statement, 
 from dynacap.backends.native.loops.program import Buffer
 from dynacap.backends.native.schedule.cost import CHEAP, cost, heavy
 from dynacap.backends.native.schedule.group import Group, Member, Pass
-from dynacap.backends.native.schedule.tile import Pieces, cut, quotients, tiled
+from dynacap.backends.native.schedule.tile import Pieces, cut, quotients, staged, tiled
 
 _T = TypeVar("_T")
 LONGEST_SUM = 2048  # float32 numbers that one accumulator takes in before a wider one takes over
@@ -57,6 +57,7 @@ class _Nest:
         self.lines: dict[Member, _Line] = {}
         self.scratch: dict[Buffer, Buffer] = {}
         self.read_back: set[Buffer] = set()
+        self.tiles: tuple[Buffer, ...] = ()
         for one in group.passes:
             for member in one.members:
                 self._resolve(member)
@@ -132,14 +133,15 @@ class _Nest:
         body = self._rows(body)
         reads = _unique(load.buffer for s in _stored(body) for load in loads(s))
         reads += _unique(load.buffer for s in _indices(body) for load in loads(s))
-        own = {*self.scratch.values(), *self.needed.intersection(self.group.writers)}
+        scratch = (*self.scratch.values(), *self.tiles)
+        own = {*scratch, *self.needed.intersection(self.group.writers)}
         origins = _unique(o for m in self.group.members for o in m.equation.origins)
         return Kernel(
             name,
             tuple(buffer for buffer in _unique(reads) if buffer not in own),
             tuple(buffer for buffer in self.group.writers if buffer in self.needed),
             body,
-            tuple(self.scratch.values()),
+            scratch,
             origins=tuple(origins),
         )
 
@@ -193,10 +195,14 @@ class _Nest:
             for one in self.group.passes
         )
         body = [_replaced(statement, axes.values) for statement in body]
+        parallel = not isinstance(total, int | float) or total > PARALLEL
         if flat:
+            tiles = staged(axes.pieces, body)
+            if tiles is not None:
+                self.tiles = tiles.scratch
+                return _nest(tiles.axes, tiles.body, vector=False, parallel=parallel)
             axes = tiled(axes.pieces, body)
             body = [_replaced(statement, axes.values) for statement in body]
-        parallel = not isinstance(total, int | float) or total > PARALLEL
         return _nest(axes.pieces, body, vector=flat, parallel=parallel)
 
 

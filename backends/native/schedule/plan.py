@@ -9,6 +9,7 @@ from dynacap.backends.native.loops.equation import Equation
 from dynacap.backends.native.loops.expression import loads
 from dynacap.backends.native.loops.kernel import Kernel
 from dynacap.backends.native.loops.program import Buffer, Call, View, buffers_in
+from dynacap.backends.native.schedule.alone import alone
 from dynacap.backends.native.schedule.fuse import Fusion
 from dynacap.backends.native.schedule.group import Group
 from dynacap.backends.native.schedule.inline import inline
@@ -31,7 +32,9 @@ def schedule(
                 fusion.add(equation)
     needed = _needed(fusion, pinned)
     return [
-        kernel_of(slot, f"kernel{at}", needed[at]) if isinstance(slot, Group) else slot
+        alone(slot) or kernel_of(slot, f"kernel{at}", needed[at])
+        if isinstance(slot, Group)
+        else slot
         for at, slot in enumerate(fusion.slots)
     ]
 

@@ -18,7 +18,8 @@ from dynacap.backends.native.schedule.inline import places
 _FEW = 16  # results, or blocks of them, below which cores would idle
 _LONG = 1 << 16  # elements that make several cores worth it
 _COLUMN = 512  # numbers that one accumulator of a column takes in
-_USUAL, _MOST = 16, 64  # parts
+_BLOCK = 64  # rows that stay in a cache, for whoever reads them next
+_USUAL, _MOST = 16, 128  # parts
 
 
 def split(equation: Equation) -> Iterator[Equation]:
@@ -58,7 +59,7 @@ def _parts(equation: Equation) -> int | None:
     drifts = columns and reduced > _COLUMN
     if not idle and not drifts:
         return None
-    wanted = max(_USUAL if idle else 2, min(-(-reduced // _COLUMN), _MOST) if columns else 2)
+    wanted = max(_USUAL, min(-(-reduced // _BLOCK), _MOST) if columns else 0)
     order = (*range(wanted, _MOST + 1), *range(wanted - 1, 1, -1))
     return next((n for n in order if reduced % n == 0), None)
 

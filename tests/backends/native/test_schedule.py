@@ -57,9 +57,49 @@ def test_columns_are_summed_in_blocks_along_the_rows(same: Same) -> None:
     ]
 
 
-def test_transposed_reads_go_block_by_block(same: Same) -> None:
+def test_transposed_reads_go_tile_by_tile(same: Same) -> None:
     made = same(lambda x, y: y + x.t(), torch.randn(96, 40), torch.randn(40, 96))
-    assert loops(made) == ["for < 6:", "    for < 40:", "        vector for < 16:"]
+    copy, use = ["        for < 48:", "            vector for < 40:"], ["        for < 40:", ""]
+    use[1] = "            vector for < 48:"
+    assert loops(made) == ["for < 1:", "    for < 2:", *copy, *use]
+
+
+def test_two_tensors_read_across_have_a_tile_each(same: Same) -> None:
+    def fn(x: Any, y: Any, z: Any) -> Any:
+        return y * x.transpose(1, 2) + z.transpose(1, 2).double() - x.transpose(1, 2)
+
+    x, z = torch.randn(3, 64, 130), torch.randint(9, (3, 64, 130), dtype=torch.int8)
+    made = same(fn, x, torch.randn(3, 130, 64), z)
+    (kernel,) = made.kernels
+    assert len(kernel.scratch) == 2
+
+
+def test_what_is_read_across_in_no_even_tiles_goes_block_by_block(same: Same) -> None:
+    made = same(lambda x, y: y + x.t(), torch.randn(96, 97), torch.randn(97, 96))
+    assert loops(made) == ["for < 6:", "    for < 97:", "        vector for < 16:"]
+
+
+def test_gradients_of_a_norm_read_their_rows_once(same: Same) -> None:
+    x, g, w = torch.randn(2048, 192), torch.randn(2048, 192), torch.randn(192)
+    mean, rstd = x.mean(-1, keepdim=True), x.var(-1, keepdim=True).rsqrt()
+
+    def fn(g: Any, x: Any, mean: Any, rstd: Any, w: Any) -> Any:
+        backward = torch.ops.aten.native_layer_norm_backward
+        return backward(g, x, [192], mean, rstd, w, w, [True, True, True])
+
+    made = same(fn, g, x, mean, rstd, w, rtol=1e-4, atol=1e-4)
+    read = [b for kernel in made.kernels for b in kernel.reads if b.numel == x.numel()]
+    assert sorted(map(str, read)) == sorted(map(str, made.program.inputs[:2]))
+    assert str(made.kernels[0]).count("parallel for") == 1
+
+
+def test_a_function_that_torch_computes_faster_is_called_where_it_is_alone(same: Same) -> None:
+    x = torch.randn(100, 100)
+    assert same(lambda x: x.sin(), x).calls == ["aten.sin.default"]
+    assert not same(lambda x: x.sin() * 2, x).calls
+    assert not same(lambda x: x.t().sin(), x).calls
+    assert not same(lambda x: x.sin(), x[:10]).calls
+    assert same(lambda x: x.exp().sum(0, keepdim=True) + x.log(), x.abs()).kernels
 
 
 def test_large_sums_are_cut_into_parts_for_the_cores(same: Same) -> None:
