@@ -141,7 +141,7 @@ class Driver:
             else:
                 outcome, result = runner.step(own, handled)
         except BaseException as error:
-            raised = without_ours(error)
+            raised = error  # may be that of the recursion limit, which leaves no room for a call
         else:
             values += result
             if not stack and sites not in self._paths:
@@ -150,7 +150,7 @@ class Driver:
         finally:
             self.hook.exit(token)
         try:
-            return self._throw(waiting, values, raised, rest)
+            return self._throw(waiting, values, without_ours(raised), rest)
         finally:
             del raised  # or it and this frame would hold each other
 

@@ -147,3 +147,20 @@ def test_endless_recursion_with_breaks_ends_where_it_does_in_eager() -> None:
     eager = depths.index(0, 1) - 1
     if choose_hook().capabilities.keeps_recursion_limit:
         assert eager - 20 < depths[-1] < eager + 20
+
+
+def endless(n: int) -> Any:
+    return endless(n + 1)
+
+
+def caught() -> str:
+    try:
+        return str(endless(0))
+    except RecursionError as error:
+        return str(error)
+
+
+@program((X,), breaks=None)
+def test_endless_recursion_reaches_its_handler_in_a_frame_that_goes_on(x: Tensor) -> Any:
+    print("from here on in pieces")
+    return caught(), caught(), x + 1

@@ -288,3 +288,16 @@ def test_throw_of_more_than_an_exception_warns_as_this_python_does(x: Tensor) ->
             gen.throw(ValueError, ValueError("thrown"))
         except ValueError as error:
             return str(error), [str(each.message) for each in told], x + 1
+
+
+def ending(x: Tensor) -> Gen:
+    try:
+        yield x
+    except GeneratorExit:
+        return x + 1
+
+
+@program((X,), breaks=0)
+def test_what_close_gives(x: Tensor) -> Any:
+    gen, unused = ending(x), ending(x)
+    return next(gen), gen.close(), gen.close(), unused.close()  # type: ignore[func-returns-value]

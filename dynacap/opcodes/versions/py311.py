@@ -2,20 +2,19 @@
 
 from dynacap.opcodes.versions import rules
 from dynacap.opcodes.versions.protocol import Context, Facts, Pieces, Rule, Version
-from dynacap.opcodes.versions.rules import RENAMED, TESTS, beside_null, compared, named
 
 # A NULL goes under the value.
 UNDER = (("PUSH_NULL", None), ("SWAP", 2))
 
 
 def _method(arg: int, context: Context) -> Pieces:
-    return (*named("LOAD_ATTR")(arg, context), *UNDER)
+    return (*rules.named("LOAD_ATTR")(arg, context), *UNDER)
 
 
 SPECIAL: dict[str, Rule] = {
-    "LOAD_GLOBAL": beside_null("LOAD_GLOBAL", *UNDER),
+    "LOAD_GLOBAL": rules.beside_null("LOAD_GLOBAL", *UNDER),
     "LOAD_METHOD": _method,
-    "COMPARE_OP": compared(0),
+    "COMPARE_OP": rules.compared(0),
     "FORMAT_VALUE": rules.formatted,
     "KW_NAMES": rules.keyword_names,
 }
@@ -31,11 +30,11 @@ def describe(facts: Facts) -> Version:
             **rules.without_null("LOAD_GLOBAL"),
             "LOAD_ATTR": lambda arg: ("LOAD_ATTR", arg),
         },
-        renamed=RENAMED
+        renamed=rules.RENAMED
         | {
             f"POP_JUMP_{way}_IF_{test}": f"POP_JUMP_IF_{test}"
             for way in ("FORWARD", "BACKWARD")
-            for test in TESTS
+            for test in rules.TESTS
         },
-        forward={f"POP_JUMP_IF_{test}": f"POP_JUMP_FORWARD_IF_{test}" for test in TESTS},
+        forward={f"POP_JUMP_IF_{test}": f"POP_JUMP_FORWARD_IF_{test}" for test in rules.TESTS},
     )

@@ -2,7 +2,6 @@
 
 from dynacap.opcodes.versions import rules
 from dynacap.opcodes.versions.protocol import Facts, Rule, Version
-from dynacap.opcodes.versions.rules import beside_null, compared, pieces, super_attribute
 
 # A NULL goes under the value.
 UNDER = (("PUSH_NULL", None), ("SWAP", 2))
@@ -13,20 +12,20 @@ def new(facts: Facts) -> dict[str, Rule]:
     return {
         "CALL_INTRINSIC_1": rules.intrinsics(facts.intrinsics_1),
         "CALL_INTRINSIC_2": rules.intrinsics(facts.intrinsics_2),
-        "SEND": pieces(("SEND", True)),
-        "END_SEND": pieces(("SWAP", 2), ("POP_TOP", None)),
+        "SEND": rules.pieces(("SEND", True)),
+        "END_SEND": rules.pieces(("SWAP", 2), ("POP_TOP", None)),
         "RETURN_CONST": rules.returned_constant,
     }
 
 
 SPECIAL: dict[str, Rule] = {
-    "LOAD_GLOBAL": beside_null("LOAD_GLOBAL", *UNDER),
-    "LOAD_ATTR": beside_null("LOAD_ATTR", *UNDER),
-    "LOAD_SUPER_ATTR": super_attribute(*UNDER),
-    "COMPARE_OP": compared(4),
+    "LOAD_GLOBAL": rules.beside_null("LOAD_GLOBAL", *UNDER),
+    "LOAD_ATTR": rules.beside_null("LOAD_ATTR", *UNDER),
+    "LOAD_SUPER_ATTR": rules.super_attribute(*UNDER),
+    "COMPARE_OP": rules.compared(4),
     "FORMAT_VALUE": rules.formatted,
     "KW_NAMES": rules.keyword_names,
-    "END_FOR": pieces(("POP_TOP", None), ("POP_TOP", None)),
+    "END_FOR": rules.pieces(("POP_TOP", None), ("POP_TOP", None)),
 }
 
 

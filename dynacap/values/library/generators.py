@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
+from collections.abc import Iterator
+from typing import Any
 
 from dynacap.values.base import Known, UserRaise, Value
+from dynacap.values.data_model.items import stop_value
 from dynacap.values.function import GeneratorValue
 from dynacap.values.library.handlers import NONE, handles, is_none
 from dynacap.values.library.iteration import next_
@@ -71,22 +75,34 @@ def as_exception(t: Tracer, kind: Value, value: Value = NONE) -> Value:
     )
 
 
+def _ends() -> Iterator[None]:
+    with contextlib.suppress(GeneratorExit):
+        yield
+    return _ends  # type: ignore[return-value]
+
+
+_sample: Any = _ends()
+next(_sample)
+_CLOSE_GIVES = _sample.close() is not None  # what the generator returned, since 3.13
+
+
 @handles(_Generator.close)
-def _close(t: Tracer, self: Value, /) -> None:
-    close_generator(t, _expect(t, self))
+def _close(t: Tracer, self: Value, /) -> Value:
+    return close_generator(t, _expect(t, self))
 
 
-def close_generator(t: Tracer, gen: GeneratorValue) -> None:
+def close_generator(t: Tracer, gen: GeneratorValue) -> Value:
     """``gen.close()``."""
     if gen.state == "new" and gen.real is not None:
         t.touch(gen)
     if gen.state in ("new", "done"):
         gen.state = "done"
-        return
+        return NONE
     try:
         t.resume_generator(gen, None, ExceptionValue(GeneratorExit, []))
     except UserRaise as raised:
-        if issubclass(raised.exc.cls, (GeneratorExit, StopIteration)):
-            return
-        raise
-    t.raise_error(RuntimeError, "generator ignored GeneratorExit")
+        if not issubclass(raised.exc.cls, (GeneratorExit, StopIteration)):
+            raise
+        returned = _CLOSE_GIVES and issubclass(raised.exc.cls, StopIteration)
+        return stop_value(raised.exc) if returned else NONE
+    return t.raise_error(RuntimeError, "generator ignored GeneratorExit")
