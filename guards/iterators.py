@@ -5,6 +5,7 @@ where the iterator stands, and not where it stands.  Iterators over others (``zi
 these as their parts.
 """
 
+import collections
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,10 @@ _BY_COPY = frozenset(
     )
 )
 SIMPLE: frozenset[type] = _BY_INDEX | _BY_COPY | {_BACKWARDS}
+_DICTS: tuple[Any, ...] = ({}, collections.OrderedDict())
+VIEWS = frozenset(
+    type(getattr(made, kind)()) for made in _DICTS for kind in ("keys", "values", "items")
+)
 COMPOSITE: frozenset[type] = frozenset({zip, enumerate, map, filter})
 
 
@@ -87,8 +92,8 @@ def _builtin(over: object) -> Any:
 
 
 def container(iterator: Any) -> Any:
-    """The mutable container that an iterator walks."""
-    if type(iterator) in SIMPLE:
+    """The mutable container that an iterator walks, or the dict that a view shows."""
+    if type(iterator) in SIMPLE or type(iterator) in VIEWS:
         for held in gc.get_referents(iterator):
             if raw.is_a(held, list) or raw.is_a(held, dict) or raw.is_a(held, set):
                 return held
@@ -149,7 +154,7 @@ class NextNumber(Read):
 
 
 class Container(Read):
-    """The list, dict or set that an iterator walks."""
+    """The list, dict or set that an iterator walks, or a view shows."""
 
     __slots__ = ()
     op = "container"

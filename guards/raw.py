@@ -104,7 +104,10 @@ def dict_item(obj: Any, key: str) -> object:
 def dict_keys(obj: Any) -> "list[object] | None":
     """The keys in the order that iteration gives them, or None for what is no dict."""
     if is_a(obj, collections.OrderedDict):
-        return list(collections.OrderedDict.__iter__(obj))
+        try:
+            return list(collections.OrderedDict.__iter__(obj))
+        except Exception:  # it asks its keys for their hashes, which may be others now
+            return None
     return list(dict.__iter__(obj)) if is_a(obj, dict) else None
 
 

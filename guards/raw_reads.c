@@ -66,6 +66,7 @@ ordered_key_at(PyObject *dict, Py_ssize_t index)
         Py_XDECREF(key); /* the dict holds it, too */
         key = Py_TYPE(keys)->tp_iternext(keys);
         if (key == NULL) {
+            PyErr_Clear(); /* it asks its keys for their hashes, which may be others now */
             break;
         }
     }

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import program
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -355,3 +356,41 @@ def test_a_dict_that_changed_under_an_iterator_that_leaves(x: Tensor) -> Any:
         made.pop(each, None)
         made[8] = 8
     return seen, x + 1
+
+
+OUTSIDE = {1: 2, 3: 4}
+VIEWS = OUTSIDE.keys(), OUTSIDE.values(), OUTSIDE.items()
+
+
+@program((X,))
+def test_views_from_outside(x: Tensor) -> Any:
+    keys, values, items = VIEWS
+    sets = keys | {5}, keys == {1, 3}, items & {(1, 2)}
+    return [*keys], [*values], [*items], len(keys), 1 in keys, [*reversed(values)], sets, x + 1
+
+
+@program((X,), breaks=1)
+def test_a_view_across_a_break(x: Tensor) -> Any:
+    made = collections.OrderedDict(a=1)
+    items = made.items()
+    dynacap.graph_break()
+    made["b"] = 2
+    return [*items], x + 1
+
+
+class Unsteady:
+    """Its hash is another each time."""
+
+    asked = 0
+
+    def __hash__(self) -> int:
+        Unsteady.asked += 1
+        return Unsteady.asked
+
+
+@program((X,), breaks=None)
+def test_an_ordered_dict_of_keys_whose_hashes_change(x: Tensor) -> Any:
+    made = collections.OrderedDict()
+    for index in range(3):
+        made[Unsteady()] = index
+    return len(made), caught(lambda: list(made.values()))[:8], x + 1

@@ -6,7 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from dynacap.guards.iterators import VIEWS, Container, container
+from dynacap.guards.source import Source
 from dynacap.values.base import Const, Value, fields
+from dynacap.values.build import builds, guard_type
 from dynacap.values.container import DictValue, SetValue, TupleValue
 from dynacap.values.iterator import dict_entry, walks
 from dynacap.values.iterator_builtins import elements
@@ -48,13 +51,12 @@ def view_of(over: dict[Any, Any], kind: str) -> Any:
     return getattr(base, kind)(over)
 
 
-def _types(kind: str) -> tuple[type, ...]:
-    plain, ordered = getattr({}, kind)(), getattr(OrderedDict[Any, Any](), kind)()
-    return type(plain), type(ordered)
-
-
-_EVERY = (*_types("keys"), *_types("values"), *_types("items"))
-_SETS = (*_types("keys"), *_types("items"))
+@builds(*VIEWS)
+def build_view(t: Tracer, real: Any, source: Source | None) -> Value:
+    """A view from outside."""
+    guard_type(t, real, source)
+    over: Any = t.wrap(container(real), source and Container(source))
+    return DictView(over, type(real).__name__.partition("_")[2], source=source)
 
 
 def _register(kind: str) -> None:
@@ -67,22 +69,22 @@ for _kind in ("keys", "values", "items"):
     _register(_kind)
 
 
-@handles(*methods("__len__", *_EVERY))
+@handles(*methods("__len__", *VIEWS))
 def _len(t: Tracer, self: DictView, /) -> Value:
     return Const(len(self.over.keys(t)))
 
 
-@handles(*methods("__iter__", *_EVERY))
+@handles(*methods("__iter__", *VIEWS))
 def _iter(t: Tracer, self: DictView, /) -> Value:
     return walks(t, self.over, self.kind)
 
 
-@handles(*methods("__reversed__", *_EVERY))
+@handles(*methods("__reversed__", *VIEWS))
 def _reversed(t: Tracer, self: DictView, /) -> Value:
     return walks(t, self.over, self.kind, backwards=True)
 
 
-@handles(*methods("__contains__", *_SETS))
+@handles(*methods("__contains__", *VIEWS))
 def _contains(t: Tracer, self: DictView, item: Value, /) -> Value:
     return Const(view_contains(t, self, item))
 
@@ -102,11 +104,11 @@ def _entries(t: Tracer, self: DictView) -> Keyed:
 
 
 def _register_set_operation(name: str, combine: Callable[[Keyed, Keyed], Keyed]) -> None:
-    @handles(*methods(f"__{name}__", *_SETS))
+    @handles(*methods(f"__{name}__", *VIEWS))
     def operate(t: Tracer, self: DictView, other: Value, /) -> Value:
         return SetValue(combine(_entries(t, self), keyed_elements(t, elements(t, other))))
 
-    @handles(*methods(f"__r{name}__", *_SETS))
+    @handles(*methods(f"__r{name}__", *VIEWS))
     def operate_reflected(t: Tracer, self: DictView, other: Value, /) -> Value:
         return SetValue(combine(keyed_elements(t, elements(t, other)), _entries(t, self)))
 
@@ -117,13 +119,13 @@ _register_set_operation("or", unite)
 _register_set_operation("xor", differ)
 
 
-@handles(*methods("isdisjoint", *_SETS))
+@handles(*methods("isdisjoint", *VIEWS))
 def _isdisjoint(t: Tracer, self: DictView, other: Value, /) -> Value:
     return Const(not any(view_contains(t, self, item) for item in elements(t, other)))
 
 
 def _register_relation(name: str) -> None:
-    @handles(*methods(name, *_SETS))
+    @handles(*methods(name, *VIEWS))
     def relate(t: Tracer, self: DictView, other: Value, /) -> Value:
         if isinstance(other, DictView) and other.kind != "values":
             right = _entries(t, other)
