@@ -1,25 +1,28 @@
 """The native backend beside eager and inductor: time, time to the first result, memory.
 
-    python benchmarks/native.py [--group a] [-k TEXT] [--backend native] [--warm-only]
+    python benchmarks/native.py [--group ab] [-k TEXT] [--backend native] [--warm-only]
+        [--minutes N]
 
 Groups: (a) chains of pointwise operations, (b) what models are made of, (c) models, forward, (d)
 models, training, (e) an optimizer's step, (f) batch 1, where overhead rules. Each case runs in
 processes of its own: one for each compiler with empty caches, and one, with the caches that those
 left, in which all sides take turns. `x bw` is the time over what the memory's bandwidth, measured
 in the same run, allows. One table, and `results/native.json`, where a run of some cases replaces
-those only.
+those only, one by one as they end; `load` says how busy the machine was besides.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,13 +128,13 @@ def earlier() -> dict[str, Found]:
     return found
 
 
-def chosen(options: argparse.Namespace) -> Iterable[str]:
-    """The cases that were asked for."""
-    return [
-        name
-        for name, case in CASES.items()
-        if case.group in options.group and options.k in case.name
-    ]
+def chosen(options: argparse.Namespace) -> Iterator[str]:
+    """The cases that were asked for, group by group in that order, until the time is over."""
+    end = time.monotonic() + 60 * options.minutes
+    for group in options.group:
+        for name, case in CASES.items():
+            if case.group == group and options.k in case.name and time.monotonic() < end:
+                yield name
 
 
 def main() -> None:
@@ -140,13 +143,16 @@ def main() -> None:
     parser.add_argument("-k", default="", help="only cases whose name holds this text")
     parser.add_argument("--backend", default="native")
     parser.add_argument("--warm-only", action="store_true", help="no cold starts")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no case begins later")
     options = parser.parse_args()
     bandwidth = measured("bandwidth")["bytes_per_second"]
-    found = {name: measure(name, options) for name in track(chosen(options), "measuring")}
+    found: dict[str, Found] = {}
+    for name in track(chosen(options), "measuring", total=None):
+        load = os.getloadavg()[0]
+        found[name] = measure(name, options) | {"bandwidth": bandwidth, "load": load}
+        if options.backend == "native":
+            save("native", earlier() | found)
     show(found, options.backend, bandwidth)
-    if options.backend == "native":
-        kept = earlier() | {n: one | {"bandwidth": bandwidth} for n, one in found.items()}
-        save("native", kept)
 
 
 if __name__ == "__main__":
