@@ -39,7 +39,7 @@ class LateErrors:
         self._unchecked.append(node)
         if not may_raise(node):
             return
-        self.noticed = self.noticed or t.inside_try() or any(map(is_outside, t.touched))
+        self.noticed = self.noticed or t.inside_try(by_data=True) or any(map(is_outside, t.touched))
         if not self.noticed:
             return
         while self._unchecked[0] is not node:
