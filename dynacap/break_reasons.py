@@ -212,7 +212,8 @@ _LANGUAGE = _reasons(
      "ask for it inside an except of the same function, or pass it in"),
     ("late-error",
      "An operation may raise where its exception is caught, or behind changes that are still to be"
-     " made outside, and the graph has changed something before.",
+     " made outside, and the graph has changed something before; indices are checked early where"
+     " they can be.",
      "do what may raise first"),
     ("internal-error", "Something in dynacap went wrong that never should.", _REPORT),
     ("guards-do-not-hold", "What was seen while capturing no longer held right after it.",

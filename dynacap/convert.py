@@ -20,8 +20,9 @@ from dynacap.executor.aliasing import guard_aliasing
 from dynacap.executor.chain import Site
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.node import Node
+from dynacap.fxlite.replay import Replay
 from dynacap.guards.source import Source
-from dynacap.recovery import Recovery, Replay
+from dynacap.recovery import Recovery
 from dynacap.suspend import Suspend, suspend_plain
 from dynacap.torch_compile import skip_code
 from dynacap.values.array import MemoryValue

@@ -3,14 +3,13 @@
 If nothing has happened yet that could be noticed, the region is run again as plain Python, where
 the exception comes up at its own line and meets the program's own handlers.  Capture sees to it
 that a graph which cannot be run again has nothing to raise inside a ``try``
-(:mod:`dynacap.values.tensor.risks`).
+(:mod:`dynacap.values.tensor.late_errors`).
 """
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from enum import Enum
 from typing import Any
 
 import torch
@@ -19,41 +18,11 @@ from dynacap import log
 from dynacap.config import config
 from dynacap.errors import DynacapError
 from dynacap.fxlite import GraphModule
-from dynacap.fxlite.effects import is_random
-from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
+from dynacap.fxlite.replay import Replay, replay_of
 from dynacap.values.tensor.torch_state import current_state, restore_state
 
 Forward = Callable[..., Any]
 RandomState = tuple[torch.Tensor, list[torch.Tensor]]
-
-
-class Replay(Enum):
-    """Whether a region whose graph raised can be run again from its start."""
-
-    ALWAYS = "the graph changes nothing"
-    UNLESS_MEMORY = "it changes something only after all that raises, short of lack of memory"
-    NEVER = "something was changed before"
-
-
-def replay_of(graph: GraphModule) -> tuple[Replay, bool]:
-    """How far a graph can be run again, and whether random numbers have to be drawn again then.
-
-    The nodes that set torch's state are undone anyway.
-    """
-    changed = drew = rewinds = False
-    memory = {storage_of(node) for node in graph.graph.placeholders}
-    outside = {storage for storage in memory if storage is not None}
-    for node in graph.graph.nodes:
-        if not node.op.startswith("call_") or node.meta.get("sets_state"):
-            continue
-        if may_raise(node):
-            if changed:
-                return Replay.NEVER, False
-            rewinds = rewinds or drew
-        drew = drew or is_random(node)
-        changed = changed or changes_outside(node, outside)
-    changed = changed or (drew and not rewinds)
-    return Replay.UNLESS_MEMORY if changed else Replay.ALWAYS, rewinds
 
 
 class Recovery:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dynacap.executor.frame import Frame, PreviousException
 from dynacap.opcodes.instruction import Handler
-from dynacap.values.base import Const, Known, UserRaise, Value
+from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.function import BoundMethod
 from dynacap.values.object import ExceptionValue
 
@@ -89,43 +89,21 @@ def _raises_again(frame: Frame) -> bool:
     )
 
 
-def inside_try(m: Machine, by_data: bool = False) -> bool:
-    """Whether an exception raised now might meet a handler of the program's; ``by_data``: one that
-    an operation raises for the data that it meets.
+def inside_try(m: Machine) -> bool:
+    """Whether an exception raised now might meet a handler of the program's.
 
     The cleanup that the compiler puts around handlers only raises on, and so do the context
     managers of torch.
     """
-    return any(_has_handler(m, frame, by_data) for frame in m.frames)
+    return any(_has_handler(frame) for frame in m.frames)
 
 
-def _has_handler(m: Machine, frame: Frame, by_data: bool) -> bool:
+def _has_handler(frame: Frame) -> bool:
     for handler in handlers_around(frame):
         second = frame.instructions[handler.target + 1]
-        if second.op == "WITH_EXCEPT_START" and _is_of_torch(frame, handler.depth):
-            continue
-        if not by_data or _takes_others(m, frame, handler.target + 1):
+        if second.op != "WITH_EXCEPT_START" or not _is_of_torch(frame, handler.depth):
             return True
     return False
-
-
-# What no operation raises that went well with fake tensors.
-_NEVER_BY_DATA = frozenset(
-    {AttributeError, ImportError, KeyError, NameError, NotImplementedError, TypeError}
-)
-_OF_CLAUSES = frozenset({"LOAD_GLOBAL", "BUILD_TUPLE", "CHECK_EXC_MATCH", "POP_JUMP_IF_FALSE"})
-
-
-def _takes_others(m: Machine, frame: Frame, index: int) -> bool:
-    """Whether a handler takes more than those, by the names in its ``except`` clauses."""
-    while (instruction := frame.instructions[index]).op in _OF_CLAUSES:
-        if instruction.op == "LOAD_GLOBAL":
-            name = instruction.arg
-            found = frame.globals.get(m, name) or frame.builtins.get(m, name)
-            if not isinstance(found, Known) or found.value not in _NEVER_BY_DATA:
-                return True
-        index = index + 1 if instruction.target is None else instruction.target
-    return instruction.op != "RERAISE"
 
 
 # How the handlers begin that the compiler puts around handlers, comprehensions and generators.

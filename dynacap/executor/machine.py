@@ -260,9 +260,9 @@ class Machine(Outside):
         set_context(self, exc, self.handled)
         raise UserRaise(exc)
 
-    def inside_try(self, by_data: bool = False) -> bool:
+    def inside_try(self) -> bool:
         """Whether an exception raised now might meet a handler of the program's."""
-        return inside_try(self, by_data)
+        return inside_try(self)
 
     def graph_break(
         self, reason: str, detail: str = "", hint: str = "", before: int = -1

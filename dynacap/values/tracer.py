@@ -96,7 +96,7 @@ class Tracer(Protocol):
     def location(self) -> tuple[str, int, str]:
         """File, line and function of the user's instruction that runs now."""
 
-    def inside_try(self, by_data: bool = False) -> bool:
+    def inside_try(self) -> bool:
         """Whether an exception raised now might meet a handler of the program's."""
 
     def throw(self, exc: Value) -> NoReturn:

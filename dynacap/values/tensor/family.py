@@ -23,6 +23,7 @@ from dynacap.config import config
 from dynacap.errors import GraphBreak
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.node import Node
+from dynacap.fxlite.risks import may_raise
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
 from dynacap.values.array import ArrayValue, MemoryValue, operate, takes, to_array
@@ -42,7 +43,6 @@ from dynacap.values.tensor.results import (
     static_value,
     wrap_result,
 )
-from dynacap.values.tensor.risks import may_raise
 from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.values.tensor.torch_state import State, current_state
 from dynacap.values.tensor.unbacked import read_elements
@@ -75,9 +75,9 @@ class TensorFamily:
         self.recall = Recall(self.world)
         self._by_fake: dict[int, TensorValue] = {}
         self._owners: dict[int, ArrayValue] = {}  # by the id of what owns their twins' memory
-        self._first_operation: Node | None = None
+        self._last_input: Node | None = None
         self._undo: list[Callable[[], object]] = []
-        self.late_errors = LateErrors()
+        self.late_errors = LateErrors(self.world.run)
         self._collected = True  # whether Python's collector was on
         self._start_state: State | None = None
         self.end_state: State | None = None  # torch's state where the region ends, if it changed
@@ -244,11 +244,9 @@ class TensorFamily:
     def _placeholder(self, wanted: str, fake: Any) -> Node:
         name = _NOT_IN_NAMES.sub("_", wanted).strip("_")
         graph = self.graph
-        if self._first_operation is None:
-            node = graph.placeholder(name or "constant")
-        else:
-            with graph.inserting_before(self._first_operation):
-                node = graph.placeholder(name or "constant")
+        last = self._last_input
+        with graph.inserting_after(last) if last is not None else graph.inserting_before():
+            node = self._last_input = graph.placeholder(name or "constant")
         node.meta["example_value"] = fake
         return node
 
@@ -393,8 +391,6 @@ class TensorFamily:
         node = self.graph.create_node(op, target, args, kwargs)
         node.meta["example_value"] = result
         node.meta["source_loc"] = t.location()
-        if self._first_operation is None:
-            self._first_operation = node
         self.late_errors.add(t, node)
         return node
 

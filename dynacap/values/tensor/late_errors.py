@@ -1,28 +1,36 @@
 """Errors that a graph would raise after it has changed something that outlives it.
 
 A graph that raises is run again as plain Python, which raises where the program does; but not if
-it changed something before.  So a graph ends before what may raise then, where someone would
-notice: a handler, or who holds an object that the program has changed by that time.
+it changed something before.  So indices are checked early; before anything else that may raise then
+the graph ends, if someone would notice: a handler, or who holds an object that the program has
+changed by that time.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
 
 from dynacap.fxlite.node import Node
+from dynacap.fxlite.passes.early_checks import EarlyChecks
+from dynacap.fxlite.risks import changes_outside, may_raise, raises_midway, storage_of
 from dynacap.values.base import is_outside
-from dynacap.values.tensor.risks import changes_outside, may_raise, storage_of
 from dynacap.values.tracer import Tracer
 
 
 class LateErrors:
     """What one graph may raise, and what it changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run = run  # an operation on fakes
         self.noticed = False  # an error of some node, if it comes, is noticed
         self._memory: set[int] = set()  # storages of the inputs
         self._unchecked: deque[Node] = deque()  # nodes not yet asked whether they change something
         self._change: Node | None = None  # the first that does
+        self._early: EarlyChecks | None = None
 
     def add_input(self, node: Node) -> None:
         """The memory of an input outlives the graph."""
@@ -39,12 +47,23 @@ class LateErrors:
         self._unchecked.append(node)
         if not may_raise(node):
             return
-        self.noticed = self.noticed or t.inside_try(by_data=True) or any(map(is_outside, t.touched))
-        if not self.noticed:
+        self.noticed = self.noticed or t.inside_try() or any(map(is_outside, t.touched))
+        midway = raises_midway(node, self._memory)
+        if not self.noticed and not midway:
             return
-        while self._unchecked[0] is not node:
+        change = self._first_change(node) or (node if midway else None)
+        if change is None or self._checked_early(change, node) or not self.noticed:
+            return
+        t.graph_break("late-error", f"{node.target} after {change.target}")
+
+    def _first_change(self, before: Node) -> Node | None:
+        while self._unchecked[0] is not before:
             earlier = self._unchecked.popleft()
             if not earlier.meta.get("sets_state") and changes_outside(earlier, self._memory):
                 self._change = self._change or earlier
-        if self._change is not None:
-            t.graph_break("late-error", f"{node.target} after {self._change.target}")
+        return self._change
+
+    def _checked_early(self, change: Node, node: Node) -> bool:
+        if self._early is None:
+            self._early = EarlyChecks(change, torch._assert_async, self._run)
+        return self._early.cover(node)

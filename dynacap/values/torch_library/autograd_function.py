@@ -92,8 +92,6 @@ def _erase_after(t: Tracer, cls: type, family: Any, last: Node) -> None:
         if is_impure(node):
             _refuse(t, cls, "works in place or draws random numbers")
         graph.erase_node(node)
-        if family._first_operation is node:
-            family._first_operation = None
 
 
 def _add_node(

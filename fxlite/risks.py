@@ -2,7 +2,8 @@
 something that outlives the graph.
 
 The former look at data: indices out of range, matrices that are singular, assertions.  Lack of
-memory, which any operation may meet, is not counted.
+memory, which any operation may meet, is not counted.  As in :mod:`dynacap.fxlite.effects` only
+names, schemas and flags are looked at.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import operator
 import types
 from collections.abc import Iterable, Set
 from typing import Any
-
-import torch
 
 from dynacap.fxlite.effects import is_impure, is_random, mutates
 from dynacap.fxlite.node import Node, iter_nodes
@@ -35,14 +34,24 @@ _OWN_NAMESPACES = frozenset({"aten", "prims", "prim"})
 
 
 def may_raise(node: Node) -> bool:
-    """Whether a call may raise by the data that it meets."""
-    name = _name(node.target)
+    """Whether a call may raise by the data that it meets; not if these were ``checked`` before."""
+    if node.meta.get("checked"):
+        return False
+    return _looks_at_data(node) or _is_foreign(node) or (mutates(node) and overlaps(node))
+
+
+def raises_midway(node: Node, outside: Set[int]) -> bool:
+    """Whether a call that raises may have changed something outside by then."""
+    if node.meta.get("checked") or not (_looks_at_data(node) or _is_foreign(node)):
+        return False
+    return changes_outside(node, outside)
+
+
+def _looks_at_data(node: Node) -> bool:
+    name = plain_name(node.target)
     if name in ("getitem", "setitem", "__getitem__", "__setitem__", "index", "index_put"):
-        if _indexed_by_tensor(node.args[1] if len(node.args) > 1 else None):
-            return True
-    elif name in _LOOK_AT_DATA or name.startswith(_PREFIXES):
-        return True
-    return _is_foreign(node) or (mutates(node) and _overlaps(node))
+        return _indexed_by_tensor(node.args[1] if len(node.args) > 1 else None)
+    return name in _LOOK_AT_DATA or name.startswith(_PREFIXES)
 
 
 def changes_outside(node: Node, outside: Set[int]) -> bool:
@@ -51,23 +60,23 @@ def changes_outside(node: Node, outside: Set[int]) -> bool:
     ``outside`` are the storages of the graph's inputs: what a graph writes into memory of its own
     is made anew when it runs again.  Random numbers are drawn again too, from the same state.
     """
-    if not is_impure(node) or _name(node.target).startswith(_CHECKS):
+    if not is_impure(node) or plain_name(node.target).startswith(_CHECKS):
         return False
     if not mutates(node):
         return not is_random(node)
-    return any(storage_of(written) in outside for written in _written(node))
+    return any(storage_of(written) in outside for written in written_by(node))
 
 
 def storage_of(node: Node) -> int | None:
     """What tells the memory of a node's result from other memory."""
     value = node.meta.get("example_value")
-    if isinstance(value, torch.Tensor) and value.layout is torch.strided:
-        storage: int = value.untyped_storage()._cdata
-        return storage
-    return None
+    if str(getattr(value, "layout", None)) != "torch.strided":
+        return None
+    storage: int = value.untyped_storage()._cdata  # type: ignore[union-attr]
+    return storage
 
 
-def _written(node: Node) -> Iterable[Node]:
+def written_by(node: Node) -> Iterable[Node]:
     """The arguments that a call writes to, or more, where that is not clear."""
     out = node.kwargs.get("out")
     if out is not None:
@@ -78,10 +87,11 @@ def _written(node: Node) -> Iterable[Node]:
     return node.all_input_nodes
 
 
-def _name(target: Any) -> str:
+def plain_name(target: Any) -> str:
+    """The name of what is called, without the underscore of an in-place form."""
     if isinstance(target, str):
         return target.rstrip("_") if not target.endswith("__") else target
-    if isinstance(target, torch._ops.OpOverload):
+    if hasattr(target, "_schema"):
         return str(target._schema.name.rpartition("::")[2]).rstrip("_")
     return str(getattr(target, "__name__", "")).rstrip("_") or type(target).__name__
 
@@ -89,7 +99,7 @@ def _name(target: Any) -> str:
 def _is_foreign(node: Node) -> bool:
     """An operator that is not torch's own: nothing is known of it."""
     target = node.target
-    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+    if hasattr(target, "_schema") or hasattr(target, "overloads"):
         return getattr(target, "namespace", "aten") not in _OWN_NAMESPACES
     module = getattr(target, "__module__", None) or "torch"
     if node.op != "call_function" or target in vars(operator).values():
@@ -105,7 +115,7 @@ def _indexed_by_tensor(key: Any) -> bool:
     return isinstance(key, Node)
 
 
-def _overlaps(node: Node) -> bool:
+def overlaps(node: Node) -> bool:
     """Whether what is written shares memory with something else in the call."""
     storages = [storage for arg in node.all_input_nodes if (storage := storage_of(arg)) is not None]
     return len(storages) != len(set(storages))

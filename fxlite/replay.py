@@ -1,0 +1,36 @@
+"""Whether a graph that raised can be run again from its start."""
+
+from enum import Enum
+
+from dynacap.fxlite.effects import is_random
+from dynacap.fxlite.module import GraphModule
+from dynacap.fxlite.risks import changes_outside, may_raise, raises_midway, storage_of
+
+
+class Replay(Enum):
+    """Whether a region whose graph raised can be run again from its start."""
+
+    ALWAYS = "the graph changes nothing"
+    UNLESS_MEMORY = "it changes something only after all that raises, short of lack of memory"
+    NEVER = "something was changed before"
+
+
+def replay_of(graph: GraphModule) -> tuple[Replay, bool]:
+    """How far a graph can be run again, and whether random numbers have to be drawn again then.
+
+    The nodes that set torch's state are undone anyway.
+    """
+    changed = drew = rewinds = False
+    memory = {storage_of(node) for node in graph.graph.placeholders}
+    outside = {storage for storage in memory if storage is not None}
+    for node in graph.graph.nodes:
+        if not node.op.startswith("call_") or node.meta.get("sets_state"):
+            continue
+        if may_raise(node):
+            if changed or raises_midway(node, outside):
+                return Replay.NEVER, False
+            rewinds = rewinds or drew
+        drew = drew or is_random(node)
+        changed = changed or changes_outside(node, outside)
+    changed = changed or (drew and not rewinds)
+    return Replay.UNLESS_MEMORY if changed else Replay.ALWAYS, rewinds

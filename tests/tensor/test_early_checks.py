@@ -1,0 +1,123 @@
+"""Indices after a change are checked before it: nothing breaks, and errors come as in eager."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import dynacap
+from dynacap.testing import check_same
+
+pytestmark = pytest.mark.torch
+
+ONES = torch.ones(2, 3)
+
+
+class Cache:
+    """What a model with a cache of fixed length keeps."""
+
+    def __init__(self) -> None:
+        self.keys = torch.zeros(4, 3)
+        self.length = torch.tensor(1)
+        self.calls = 0
+
+
+USES = {
+    "index_copy_": lambda cache, at: cache.keys.index_copy_(0, at, ONES),
+    "index_add_": lambda cache, at: cache.keys.index_add_(0, at, ONES),
+    "index_select": lambda cache, at: cache.keys.index_select(0, at),
+    "gather": lambda cache, at: cache.keys.gather(-2, at[:, None]),
+    "scatter_": lambda cache, at: cache.keys.scatter_(0, at[:, None], 2.0),
+    "scatter_add_": lambda cache, at: cache.keys.scatter_add_(0, at[:, None], ONES),
+    "item": lambda cache, at: cache.keys[at],
+    "second item": lambda cache, at: cache.keys[1:, at],
+    "two indices": lambda cache, at: cache.keys[at, at - 1],
+    "store": lambda cache, at: cache.keys.__setitem__(at, ONES),
+    "embedding": lambda cache, at: torch.nn.functional.embedding(at, cache.keys),
+}
+AHEAD = pytest.mark.parametrize("ahead", [0, 1, 2, 5, -3])
+
+
+def step(cache: Cache, ahead: Tensor, use: Any) -> Any:
+    """One call: a change, and then an index that may be out of range."""
+    at = torch.arange(2) + cache.length + ahead
+    cache.calls += 1
+    cache.length.add_(2)
+    try:
+        found = use(cache, at)
+    finally:
+        cache.calls += 10
+    return found, cache.keys * 2
+
+
+@AHEAD
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_like_eager(use: Any, ahead: int) -> None:
+    check_same(step, (Cache(), torch.tensor(0), use), (Cache(), torch.tensor(ahead), use))
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_one_graph(use: Any) -> None:
+    cache, plain = Cache(), Cache()
+    compiled = dynacap.compile(step, fullgraph=True)
+    for _ in range(2):
+        cache.length.fill_(1)
+        plain.length.fill_(1)
+        assert str(compiled(cache, torch.tensor(0), use)) == str(step(plain, torch.tensor(0), use))
+    assert (cache.calls, cache.length) == (plain.calls, plain.length)
+
+
+def _copied(x: Tensor, at: Tensor, change: Any) -> Any:
+    try:
+        x.add_(1)
+        index = change(x, at)
+        return x.index_copy_(0, index, ONES), index
+    except IndexError as error:
+        return x, str(error)
+
+
+CHANGES = {
+    "index written before": lambda x, at: at.add_(1),
+    "view written before": lambda x, at: (at[:1].add_(3), at)[1],
+    "computed, then written": lambda x, at: (at + 1).add_(1),
+    "read before it is written": lambda x, at: (at + 1, at.add_(9))[0],
+    "of what was written": lambda x, at: at + x[0, 0].long(),
+    "view of it before the write": lambda x, at: (at.view(2), at.mul_(2))[0],
+    "two of the same": lambda x, at: (x.index_select(0, at + 1), at + 1)[1],
+    "drawn": lambda x, at: at + torch.randint(0, 3, ()),
+}
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 5])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_the_index_is_made_of_is_written(change: Any, start: int) -> None:
+    good = (torch.zeros(4, 3), torch.tensor([0, 1]), change)
+    check_same(_copied, good, (torch.zeros(4, 3), torch.tensor([0, 1]) + start, change))
+
+
+@pytest.mark.parametrize("use", [USES["index_add_"], USES["store"]])
+def test_the_change_itself_raises_midway(use: Any) -> None:
+    """What eager has written by then is written once."""
+
+    def function(cache: Cache, at: Tensor) -> Any:
+        return use(cache, at)
+
+    at = torch.tensor([0, 1])
+    check_same(function, (Cache(), at), (Cache(), at + 3), (Cache(), at - 7))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "native"])
+def test_by_backends(backend: str) -> None:
+    compiled = dynacap.compile(step, backend=backend)
+    cache, plain, use = Cache(), Cache(), USES["index_copy_"]
+    for ahead in (0, 0, -2, 0):
+        for each, function in ((cache, compiled), (plain, step)):
+            try:
+                found = function(each, torch.tensor(ahead), use)
+            except Exception as error:
+                found = f"{type(error).__name__}: {error}"
+            if each is cache:
+                kept = found
+        assert str(kept) == str(found)
+        assert str(vars(cache)) == str(vars(plain))
