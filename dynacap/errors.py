@@ -71,6 +71,13 @@ class GraphBreak(ExplainedBreak):
 
     before = -1
 
+    def at(self, before: int) -> "GraphBreak":
+        """The same, before a step.  (It must not be named where it is raised: a frame of its own
+        traceback would hold it, and all that lives there would wait for the garbage collector.)
+        """
+        self.before = before
+        return self
+
     def bare(self) -> "GraphBreak":
         """The same, without the frames of ours that it came from: they hold the user's objects."""
         return GraphBreak(self.reason, self.detail, self.hint, self.stack)

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from dynacap.executor.exceptions import handlers_around
 from dynacap.executor.frame import Frame
+from dynacap.guards.raw import IMMUTABLE_TYPE
 from dynacap.values.base import Lazy, UserRaise, Value
+from dynacap.values.container import Stored
 from dynacap.values.function import GeneratorValue
 from dynacap.values.library.generators import close_generator
-from dynacap.values.object import ExceptionValue, ObjectValue
+from dynacap.values.object import ExceptionValue
 from dynacap.values.symbol import SymbolValue
 
 if TYPE_CHECKING:
@@ -78,14 +80,17 @@ def has_finalizer(real: Any) -> bool:
 def death_shows(value: Value | None) -> bool:
     """Whether a program may notice when an object dies that only a local still holds.
 
-    An instance may have a finalizer or be the target of a weak reference, a suspended generator
-    runs on; of tensors, containers and functions nobody is expected to notice.
+    An instance may have a finalizer or be the target of a weak reference, or be one; a suspended
+    generator runs on; of tensors, containers and functions nobody is expected to notice.
     """
-    if type(value) is Lazy or type(value) is ObjectValue:
+    if isinstance(value, (Lazy, Stored)):
         real = value.real
-        if real is not None:
-            return has_finalizer(real) or _is_watched(real)
-        return type(value) is ObjectValue and value.cls.__weakrefoffset__ != 0
+        if real is not None and (has_finalizer(real) or _is_watched(real)):
+            return True
+        kind = value.cls if real is None else type(real)
+        plain = kind.__flags__ & IMMUTABLE_TYPE or hasattr(kind, "__torch_function__")
+        refers = issubclass(kind, (weakref.ref, *weakref.ProxyTypes))
+        return refers or (kind.__weakrefoffset__ != 0 and not plain)
     return type(value) is GeneratorValue and value.state in ("suspended", "outside")
 
 

@@ -268,9 +268,7 @@ class Machine(Outside):
         self, reason: str, detail: str = "", hint: str = "", before: int = -1
     ) -> NoReturn:
         """Stop capture before the current instruction of the chain, or before that step of it."""
-        found = GraphBreak(reason, detail, hint or REASONS[reason].hint, self.user_stack())
-        found.before = before
-        raise found
+        raise GraphBreak(reason, detail, hint or REASONS[reason].hint, self.user_stack()).at(before)
 
     # -- conveniences ----------------------------------------------------------------------------
     def find_attribute(self, obj: Value, name: str) -> Value | None:

@@ -568,3 +568,45 @@ def test_attributes_behind_a_weak_proxy(x: Tensor) -> Any:
         return proxy.x
     except ReferenceError as error:
         return seen, str(error), x + 1
+
+
+class Keeps(dict[Any, Any]):
+    """A dict that a weak reference can point to."""
+
+
+@program((X,), breaks=None)
+def test_what_only_a_local_holds_lives_until_the_end(x: Tensor) -> Any:
+    def both(first: Any, second: Any) -> int:
+        known = weakref.WeakKeyDictionary[Any, int]()
+        known[first] = 1
+        known[second] = 2
+        return len(known)
+
+    class Pair:
+        pass
+
+    held, number = Keeps(a=1), type("Number", (float,), {})(2.0)
+    to_held, to_number = weakref.ref(held), weakref.ref(number)
+    pair = Pair()
+    proxy = weakref.proxy(pair)
+    count = weakref.getweakrefcount(pair)
+    del proxy
+    return (
+        to_held() is None,
+        to_number() is None,
+        both(Pair(), Pair()),
+        (count, weakref.getweakrefcount(pair)),
+        x + 1,
+    )
+
+
+@program((X,), breaks=None)
+def test_a_field_of_a_type_in_c_that_is_read_only(x: Tensor) -> Any:
+    def target() -> None:
+        pass
+
+    reference: Any = weakref.ref(target, print)
+    try:
+        reference.__callback__ = None
+    except AttributeError as error:
+        return str(error), x + 1

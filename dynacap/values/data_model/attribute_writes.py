@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 import types
 from typing import Any, NoReturn
 
+from dynacap.guards.raw import IMMUTABLE_TYPE
 from dynacap.values.base import DELETED, MISSING, Const, Known, Value
 from dynacap.values.data_model.attributes import (
     C_FIELDS,
@@ -96,7 +96,7 @@ def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:
     if t.tensors.owns(obj):
         t.tensors.set_attribute(t, obj, name, value)
         return
-    writable = raw.__objclass__ not in vars(builtins).values()  # or perhaps read-only
+    writable = not raw.__objclass__.__flags__ & IMMUTABLE_TYPE  # else perhaps read-only
     if type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue) and writable:
         obj.slots[name] = value
         obj.dirty_slots[name] = None

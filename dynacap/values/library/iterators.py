@@ -129,9 +129,6 @@ for _type in (
     _register_choice(_type)
 
 
-_ITERABLES: tuple[Any, ...] = ("\xff", range(0), range(1 << 70), deque())
-
-
 def _declared(base: type[IteratorValue]) -> set[Any]:
     """The types whose iterators are values of these classes only."""
     found = {kind for sub in base.__subclasses__() for kind in _declared(sub)}
@@ -142,7 +139,8 @@ def _declared(base: type[IteratorValue]) -> set[Any]:
 _TYPES: set[Any] = {kind for kind in _declared(IteratorValue) if isinstance(kind, type)} | {
     map, itertools.starmap, filter, itertools.filterfalse, itertools.product,
     itertools.permutations, itertools.combinations, itertools.combinations_with_replacement,
-    type(reversed(deque())), *(type(iter(over)) for over in _ITERABLES), *ENDED,
+    type(reversed(deque())), type(iter(deque())), type(iter("\xff")), type(iter(range(0))),
+    type(iter(range(1 << 70))), *ENDED,
 }  # fmt: skip
 
 

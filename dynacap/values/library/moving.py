@@ -23,7 +23,6 @@ _METHODS: dict[Any, str] = {
     f" __getitem__ __setitem__ __delitem__ __imul__ {_GIVE_NEW}",
 }
 _READ = frozenset({"__getitem__", *_GIVE_NEW.split()})
-_IN_PLACE = frozenset({"__setitem__", "reverse"})
 # which operand is an element; before it come numbers and slices
 _ELEMENT = {"append": 0, "appendleft": 0, "insert": 1, "__setitem__": 1}
 
@@ -36,19 +35,17 @@ def _held(self: Sequence, kind: Any) -> Any:
 
 def _register(kind: Any, name: str) -> None:
     method = vars(kind)[name]
-    gives_new = kind is deque and name in _GIVE_NEW
 
     @handles(method)
     def move(t: Tracer, self: Sequence, /, *operands: Value) -> Value | None:
-        if gives_new and isinstance(self, ListValue) and self.cls is not deque:
-            return of_subclass(t, self, deque.__imul__, *operands)
+        if kind is deque is not self.cls and name in _GIVE_NEW:
+            return of_subclass(t, self, deque.__imul__, *operands)  # type: ignore[arg-type]
         held = _held(self, kind)
         split = _ELEMENT.get(name, len(operands))
         elements = operands[split:]
         found = run(t, lambda *given: method(held, *given, *elements), [*operands[:split]], {})
         if name not in _READ:
-            if isinstance(self, ListValue):
-                self.state += name not in _IN_PLACE
+            self.state += name not in ("__setitem__", "reverse")  # type: ignore[union-attr]
             self.items[:] = held
             t.touch(self)
         if found is held and (kind is not tuple or self.cls is tuple):
