@@ -14,6 +14,7 @@ from dynacap.values.data_model.attributes import bind
 from dynacap.values.library.exceptions import handled_now, traceback_of
 from dynacap.values.library.generators import as_exception
 from dynacap.values.object import ExceptionValue
+from dynacap.values.wording import not_for_with
 
 
 @handles("RAISE_VARARGS")
@@ -88,9 +89,8 @@ def _matches(m: Machine, exc: Value, wanted: Value) -> bool:
         return any([_matches(m, exc, m.force(item)) for item in wanted.items])
     cls = wanted.value if isinstance(wanted, Known) else None
     if not isinstance(cls, type) or not issubclass(cls, BaseException):
-        m.raise_error(
-            TypeError, "catching classes that do not inherit from BaseException is not allowed"
-        )
+        text = "catching classes that do not inherit from BaseException is not allowed"
+        m.raise_error(TypeError, text)
     return cls in exc.cls.__mro__
 
 
@@ -104,14 +104,14 @@ def before_with(m: Machine, f: Frame, i: Instruction) -> None:
     f.push(m.call(enter, []))
 
 
+_OF_WITH = ("__enter__", "__exit__", "__aenter__", "__aexit__")
+
+
 def _bound(m: Machine, manager: Value, name: str) -> Value:
     raw = find_special(m, manager, name)
     if raw is MISSING:
-        kind = manager.cls.__name__
-        extra = " (missed __exit__ method)" if name == "__exit__" else ""
-        m.raise_error(
-            TypeError, f"{kind!r} object does not support the context manager protocol{extra}"
-        )
+        known = [each for each in _OF_WITH if find_special(m, manager, each) is not MISSING]
+        m.raise_real(not_for_with(manager.cls, known))
     found = bind(m, raw, m.class_attribute(manager.cls, name), manager, manager.cls)
     assert found is not None
     return found
@@ -120,8 +120,7 @@ def _bound(m: Machine, manager: Value, name: str) -> Value:
 @handles("WITH_EXCEPT_START")
 def with_except_start(m: Machine, f: Frame, i: Instruction) -> None:
     """Call ``__exit__`` (so many deep) with the exception on top; push its result."""
-    exc = f.stack[-1]
-    exit_ = f.stack[-i.arg]
+    exc, exit_ = f.stack[-1], f.stack[-i.arg]
     assert isinstance(exc, Value) and isinstance(exit_, Value)
     f.push(m.call(exit_, [m.class_value(exc.cls), exc, traceback_of(m, exc)]))
 

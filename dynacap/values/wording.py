@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import contains
 from typing import Any
 
@@ -27,6 +27,19 @@ def unhashable(cls: type, text: str, container: type) -> Exception:
     def fail(self: object) -> int:
         raise TypeError(text)
 
+    return error_of(contains, container(), _sample_of(cls, __hash__=fail))
+
+
+def not_for_with(cls: type, methods: Iterable[str]) -> Exception:
+    """What ``with`` says of an object that has only these of the methods for it."""
+    return error_of(_enter, _sample_of(cls, **dict.fromkeys(methods, lambda *args: None)))
+
+
+def _enter(manager: Any) -> None:
+    with manager:
+        pass
+
+
+def _sample_of(cls: type, **body: Any) -> Any:
     names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    probe = instance_named(cls.__name__, __hash__=fail, **names)
-    return error_of(contains, container(), probe)
+    return instance_named(cls.__name__, **names, **body)

@@ -179,3 +179,34 @@ class Keeping(Plain):
 def test_super_as_an_object(x: Tensor) -> Any:
     rate, found, *rest = Keeping().seen()
     return x * rate, found.rate, repr(found), found.__self__.rate, rest  # type: ignore[attr-defined]
+
+
+class OnlyLeaves:
+    """Half of what ``with`` wants."""
+
+    def __exit__(self, *args: object) -> None: ...
+
+
+class OnlyEnters:
+    """The other half."""
+
+    def __enter__(self) -> None: ...
+
+
+class Waits:
+    """For ``async with``."""
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, *args: object) -> None: ...
+
+
+def entered(manager: Any) -> None:
+    with manager:
+        print("not reached")
+
+
+@program((X,))
+def test_with_of_what_is_no_context_manager(x: Tensor) -> Any:
+    managers = OnlyLeaves(), OnlyEnters(), Waits(), 3, [x]
+    return [caught(entered, each) for each in managers], x + 1
