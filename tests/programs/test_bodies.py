@@ -252,3 +252,24 @@ def test_modules(everything: CaptureAll, text: str) -> None:
     assert not everything.internal_errors
     if choose_hook(config.hook).capabilities.replaces_running_frame:
         assert everything.frames_of(code).kind == "pieces"
+
+
+READS_VARIABLES = """
+print("in pieces")
+rest = [{reader}("x") if {reader} is eval else {reader}()["x"] for x in (1, 2)]
+"""
+
+
+@pytest.mark.parametrize("reader", ["locals", "eval"])
+def test_variables_of_a_comprehension_show_in_a_body(everything: CaptureAll, reader: str) -> None:
+    code = compile(READS_VARIABLES.format(reader=reader), TEXT, "exec")
+
+    def once() -> Any:
+        space: dict[str, Any] = {"__name__": "made"}
+        exec(code, space)
+        return space["rest"]
+
+    expected = run(once)
+    with everything.active():
+        assert run(once) == expected
+    assert not everything.internal_errors

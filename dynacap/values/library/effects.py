@@ -18,6 +18,7 @@ import warnings
 import weakref
 from typing import Any
 
+from dynacap.hook.bodies import is_body
 from dynacap.opcodes import decode
 from dynacap.opcodes.analysis import LOOKS_AT_LOCALS
 from dynacap.values.base import Const, Value, constant_or
@@ -81,30 +82,30 @@ def _warn(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     return t.graph_break("running-frame" if level > 1 else "warning", "warnings.warn is called")
 
 
-def _reader(reason: str, function: Any) -> None:
+def _reader(function: Any) -> None:
     """A function that reads the variables of the running frame.  Before 3.13 what is read is kept
     with the frame, as is what ``exec`` adds: the next one to read finds it.
     """
+    reason = "dynamic-code" if function in (exec, eval) else "frame-introspection"
 
     @native(function)
     def read(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         detail = f"{function.__name__} is called"
         own = len(args) <= (function in (exec, eval))
-        again = function is exec or frame_readers(t.running().code) > 1
+        code = t.running().code
+        # Variables of comprehensions in a body show only in the frame of the original code.
+        again = function is exec or frame_readers(code) > 1 or (is_body(code) and code.co_varnames)
         return t.graph_break("running-frame" if own and again else reason, detail)
 
 
 def frame_readers(code: types.CodeType) -> int:
     """How often code loads something that reads the variables of its frame."""
-    return sum(
-        i.op == "LOAD_GLOBAL" and i.arg in LOOKS_AT_LOCALS for i in decode(code).instructions
-    )
+    loads = (i.arg for i in decode(code).instructions if i.op in ("LOAD_GLOBAL", "LOAD_NAME"))
+    return sum(name in LOOKS_AT_LOCALS for name in loads)
 
 
-_reader("frame-introspection", locals)
-_reader("frame-introspection", dir)
-_reader("dynamic-code", exec)
-_reader("dynamic-code", eval)
+for _function in (locals, dir, exec, eval):
+    _reader(_function)
 for _row in _ROWS:
     _register(*_row)
 native(weakref.ref.__call__)(_breaker("weak-reference", "a weak reference"))
