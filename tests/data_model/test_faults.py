@@ -210,3 +210,15 @@ def entered(manager: Any) -> None:
 def test_with_of_what_is_no_context_manager(x: Tensor) -> Any:
     managers = OnlyLeaves(), OnlyEnters(), Waits(), 3, [x]
     return [caught(entered, each) for each in managers], x + 1
+
+
+@program((X,))
+def test_methods_written_in_c_are_compared_by_object(x: Tensor) -> Any:
+    one, other = Plain(), Plain()
+    bound, text, items = super(Plain, one).__reduce__, "text", [x]
+    return (
+        (bound == one.__reduce__, bound == other.__reduce__, bound != one.__reduce__),
+        (text.upper == text.upper, text.upper == text.lower, text.upper == "other".upper),
+        (items.append == items.append, items.append == [x].append),
+        x + 1,
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import DictValue, TupleValue
-from dynacap.values.data_model import get_attribute
+from dynacap.values.data_model import get_attribute, is_same
 from dynacap.values.data_model.attributes import check_annotations, part_of, read_real_field
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like
@@ -164,10 +164,12 @@ for _name in ("__name__", "__qualname__", "__doc__"):
     _register_method_field(_name)
 
 
-@handles(types.MethodType.__dict__["__eq__"])
+@handles(types.MethodType.__dict__["__eq__"], types.BuiltinFunctionType.__eq__)
 def _same_method(t: Tracer, self: Value, other: Value, /) -> Value:
     if isinstance(self, BoundMethod) and isinstance(other, BoundMethod):
-        return Const(self.func is other.func and self.obj is other.obj)
+        return Const(is_same(t, self.func, other.func) and is_same(t, self.obj, other.obj))
+    if isinstance(self, Known) and isinstance(other, Known):
+        return Const(self.value.__eq__(other.value))
     return Const(NotImplemented)
 
 
@@ -178,13 +180,6 @@ def _bind_method(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> 
     if not issubclass(obj.cls, self.known().__objclass__):
         t.raise_real(error_of(self.known().__get__, like(obj)))
     return BoundMethod(self, obj)
-
-
-@handles(types.BuiltinFunctionType.__eq__)
-def _same_function(t: Tracer, self: Value, other: Value, /) -> Value:
-    if isinstance(self, Known) and isinstance(other, Known):
-        return Const(self.value.__eq__(other.value))
-    return Const(NotImplemented)
 
 
 handles(types.BuiltinFunctionType.__ne__)(inverted_eq)
