@@ -98,6 +98,8 @@ _TENSORS = _reasons(
     ("tensor-layout", "The tensor is sparse, quantized or of another layout without a kernel here.",
      "pass dense tensors"),
     ("tensor-print", "The text of a tensor is made.", "print outside, or print the shape only"),
+    ("overlap", "Arguments that share memory are changed: what comes of it hangs on how they do.",
+     "pass tensors with memory of their own, such as clones"),
     ("tensor-storage", "The memory below a tensor is reached for.",
      "work on the tensor's elements, not on its memory"),
     ("tensor-subclass", "The tensor is of a subclass with behaviour of its own.",

@@ -99,7 +99,7 @@ def build_entry(
     sets_state = machine.tensors.state_nodes > 0
     computes = count_ops(graph) > machine.tensors.state_nodes
     compiled, seconds = graph.forward, 0.0
-    if computes:
+    if computes and not machine.tensors.stays_eager:
         started = time.perf_counter()
         before = current_state()
         try:

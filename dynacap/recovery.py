@@ -8,6 +8,7 @@ that a graph which cannot be run again has nothing to raise inside a ``try``
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -68,7 +69,7 @@ class Recovery:
         if self.replay is Replay.NEVER:
             raise error
         if self.replay is Replay.UNLESS_MEMORY:
-            if _lacks_memory(error):
+            if _comes_late(error):
                 raise error
             self._rewind(random)
             return None
@@ -104,10 +105,12 @@ def _tensors(graph: GraphModule) -> list[torch.Tensor]:
     return [value for value in values if isinstance(value, torch.Tensor)]
 
 
-def _lacks_memory(error: Exception) -> bool:
+def _comes_late(error: Exception) -> bool:
+    """Whether any operation may raise this, or one that has already changed something."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
-    return "not enough memory" in str(error) or "can't allocate memory" in str(error)
+    late = "not enough memory|can't allocate memory|Inplace update to inference tensor"
+    return re.search(late, str(error)) is not None
 
 
 class _State:

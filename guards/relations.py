@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from dynacap.guards.kinds import Guard, Origin, register
 from dynacap.guards.show import show
 from dynacap.guards.source import Source
-from dynacap.guards.tensor import overlap_pattern, tensor_facts
+from dynacap.guards.tensor import overlap_pattern, storages_differ, tensor_facts
 
 
 @register
@@ -126,6 +126,11 @@ class Predicate(_Group):
 
     def expectation(self) -> str:
         return self.text
+
+
+def OwnStorage(group: tuple[Source, ...]) -> Predicate:
+    """That no two of these tensors lie in one storage."""
+    return Predicate(group, storages_differ, "lie in storages of their own")
 
 
 @register

@@ -75,20 +75,31 @@ class Extent(NamedTuple):
 
 
 def tensor_extent(value: object) -> Extent | None:
-    """Where a strided tensor lies in memory; None for what lies nowhere."""
-    torch = torch_module()
+    """Where a strided tensor or an array lies in memory; None for what lies nowhere."""
+    torch, numpy = torch_module(), sys.modules.get("numpy")
+    tensor: Any = value
+    if torch is not None and numpy is not None and type(value) is numpy.ndarray:
+        device, start = torch.device("cpu"), tensor.__array_interface__["data"][0]
+        return _reached(device, start, tensor.itemsize, tensor.shape, tensor.strides)
     facts = tensor_facts(value)
     if facts is None or facts.stride is None:
         return None
-    tensor: Any = value
     base = torch._C.TensorBase
     with torch._C.DisableTorchFunction():
         start, size = base.data_ptr(tensor), base.element_size(tensor)
-    if 0 in facts.shape:
-        return Extent(facts.device, start, start, start)
-    reach = [(n - 1) * step * size for n, step in zip(facts.shape, facts.stride, strict=True)]
+    strides = [step * size for step in facts.stride]
+    return _reached(facts.device, start, size, facts.shape, strides)
+
+
+def _reached(
+    device: object, start: int, size: int, shape: Sequence[int], strides: Sequence[int]
+) -> Extent:
+    """The extent of elements of ``size`` bytes, with strides in bytes."""
+    if 0 in shape:
+        return Extent(device, start, start, start)
+    reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    return Extent(facts.device, start, start + low, start + high + size)
+    return Extent(device, start, start + low, start + high + size)
 
 
 def overlap_pattern(values: Sequence[object]) -> tuple[tuple[int, int, int], ...] | None:
@@ -103,3 +114,9 @@ def overlap_pattern(values: Sequence[object]) -> tuple[tuple[int, int, int], ...
             if left.device == right.device and left.low < right.high and right.low < left.high:
                 found.append((i, j, right.start - left.start))
     return tuple(sorted(found))
+
+
+def storages_differ(*values: Any) -> bool:
+    """Whether no two of these tensors lie in one storage."""
+    base = torch_module()._C.TensorBase
+    return len({base.untyped_storage(value)._cdata for value in values}) == len(values)

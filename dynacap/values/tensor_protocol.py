@@ -14,6 +14,7 @@ class TensorFamily(Protocol):
 
     graph: Any  # dynacap.fxlite.Graph
     state_nodes: int  # nodes that set grad mode and the like; no operations of the user's
+    stays_eager: bool  # it changes inputs in a way that functional backends do not know
     end_state: Any  # torch's state where the region ends, if it is another than at its start
     inputs: list[Value]  # tensors (and other placeholders) from outside, in placeholder order
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -66,6 +66,17 @@ class _Module(torch.nn.Module):
         self.forward = forward
 
 
+@contextlib.contextmanager
+def _failing_backward() -> Iterator[None]:
+    """A backward pass that cannot be is for eager PyTorch to refuse, if it is ever asked for."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "modified by an inplace operation" not in str(error):
+            raise
+        raise NotImplementedError(f"its backward pass fails: {error}") from error
+
+
 def _through_autograd(
     graph_module: GraphModule, example_inputs: Sequence[Any], compile_aten: CompileAten
 ) -> Compiled:
@@ -75,7 +86,7 @@ def _through_autograd(
         boxed: Compiled = make_boxed_func(compile_aten(gm, gm))
         return boxed
 
-    with tracing(TracingContext(mode)):
+    with tracing(TracingContext(mode)), _failing_backward():
         compiled: Compiled = aot_module_simplified(
             _Module(graph_module.forward),  # type: ignore[arg-type]
             inputs,

@@ -29,6 +29,8 @@ from dynacap.backends.native.loops.program import (
     symbols_of,
 )
 
+# Operators that name places of a storage, not of a tensor.
+_PLACES_IN_STORAGE = frozenset({torch.ops.aten.as_strided_scatter.default})
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 HOST_FUNCTIONS = {
     "dynacap_failed": "void (*dynacap_failed)(Graph *, int, int, Tensor *, int, int64_t *)",
@@ -176,6 +178,15 @@ class _Writer:
             self._make_tensor(buffer)
         return self._slot(buffer)
 
+    def _from_its_start(self, buffer: Buffer) -> str:
+        """The same, in a storage that starts where the buffer does, as capture took it to."""
+        start = "start", buffer
+        if self.places.given(buffer) is None or start in self.slots:
+            return self._slot(start) if start in self.slots else self.handle(buffer)
+        place = self.pointer(buffer)
+        self._check(f"dynacap_blob({place}, {layout(buffer)}, &{self._slot(start)})")
+        return self._slot(start)
+
     def _make_tensor(self, buffer: Buffer) -> None:
         """A tensor over memory that is there, which the call that needs it outlives."""
         at = self.pointer(buffer)
@@ -219,13 +230,14 @@ class _Writer:
         for result in call.results:
             if result is not None and result in self.places.before:
                 self._allocate(result)
-        text = call_text(call, index, self.handle, self._result)
+        handle = self._from_its_start if call.target in _PLACES_IN_STORAGE else self.handle
+        text = call_text(call, index, handle, self._result)
         if text.function is not None:
             self.functions[text.function.name] = text.function
         if text.expression.startswith("dynacap_python"):
             self._check(text.expression)
         else:
-            given = step_arguments(call, self.handle)
+            given = step_arguments(call, handle)
             self.lines.append(f"if ({text.expression}) {{")
             self.lines.append(f"    dynacap_failed(graph, {index}, {given});")
             self.lines += ["    goto end;", "}"]

@@ -100,7 +100,7 @@ class Lowering:
         target = node.target
         if not isinstance(target, torch._ops.OpOverload):
             raise NotImplementedError(f"{target} is no ATen operator")
-        if _is_view(node, self.result):
+        if _is_view(node, self.result) and not self._detaches_input(node):
             return self._view(node)
         rule = self.rules.get(target)
         if rule is None or not _plain(self.result) or not _sized(node):
@@ -223,6 +223,12 @@ class Lowering:
         self.steps.append(Equation(buffer, axes, offset, value, origins=(self.node,)))
         return self.field(buffer)
 
+    def _detaches_input(self, node: Node) -> bool:
+        """Whether a node gives the caller an input without its gradient, which no view of it is."""
+        base = self.read(node.args[0])
+        detaches = node.target is torch.ops.aten.detach.default
+        return detaches and self.roots.get(base, base).kind == "input" and _is_returned(node)
+
     def _view(self, node: Node) -> Any:
         source = node.args[0]
         assert isinstance(source, Node)
@@ -316,6 +322,18 @@ def _is_view(node: Node, result: Any) -> bool:
         return False
     source = node.args[0]
     return isinstance(source, Node) and source.meta["val"].dtype is first.dtype
+
+
+def _is_item_or_view(node: Node) -> bool:
+    return node.target is operator.getitem or _is_view(node, node.meta["val"])
+
+
+def _is_returned(node: Node) -> bool:
+    """Whether the graph gives what a node gives, or a view of it."""
+    return any(
+        user.op == "output" or (_is_item_or_view(user) and _is_returned(user))
+        for user in node.users
+    )
 
 
 def _plain(result: Any) -> bool:

@@ -81,6 +81,7 @@ class TensorFamily:
         self._collected = True  # whether Python's collector was on
         self._start_state: State | None = None
         self.end_state: State | None = None  # torch's state where the region ends, if it changed
+        self.stays_eager = False  # it changes inputs in a way that functional backends do not know
         self.state_nodes = 0  # nodes that set grad mode and the like
         self.contexts: dict[int, Any] = {}  # real guard objects, by the id of their value
         self.open_contexts: list[Any] = []
@@ -344,8 +345,7 @@ class TensorFamily:
         if kept is not None:
             return recall.make(kept, call)
         result = self._run(call.op, call.target, fakes, keywords)
-        if key is not None:
-            recall.keep(key, call, result)
+        recall.keep(key, call, result)
         return result
 
     def _run(self, op: str, target: Any, fakes: list[Any], keywords: dict[str, Any]) -> Any:

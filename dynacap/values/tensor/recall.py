@@ -147,10 +147,13 @@ class Recall:
         """Note what an operation gave, if it is of a kind that can be made again."""
         tensors = result if isinstance(result, list | tuple) else (result,)
         operands = _tensors([*call.args, *call.kwargs.values()])
-        if not tensors or not all(_can_be_made(tensor, operands) for tensor in tensors):
+        storages = {_storage(fake) for fake in operands if type(fake) is FakeTensor}
+        views = [type(t) is FakeTensor and _storage(t) in storages for t in tensors]
+        if self._views and any(views):  # perhaps of one that is yet to be made
+            self._views.append(View(call, torch.is_grad_enabled(), result))
+        if key is None or not tensors or not all(_can_be_made(t, operands) for t in tensors):
             return
-        storages = {_storage(fake) for fake in operands}
-        looks = tuple(_look(t, view=_storage(t) in storages) for t in tensors)
+        looks = tuple(_look(t, view=view) for t, view in zip(tensors, views, strict=True))
         lists = any(type(value) is ListValue for value in call.args)
         if lists and any(look.view for look in looks):
             return  # the list may change before the view is made again
