@@ -12,6 +12,7 @@ from typing import Any
 
 from dynacap.executor.machine import Machine
 from dynacap.fxlite.effects import mutates
+from dynacap.fxlite.risks import storage_of, written_by
 from dynacap.guards.kinds import Guard
 from dynacap.guards.relations import NotAliased, Overlap, OwnStorage
 from dynacap.guards.source import FunctionGlobals, Source
@@ -21,7 +22,6 @@ from dynacap.values.container import DictValue, Stored
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator_outside import OutsideIterator
 from dynacap.values.object import CellValue
-from dynacap.values.tensor.risks import storage_of, written
 from dynacap.values.tensor.value import TensorValue
 
 _RESHAPING = frozenset("t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_".split())
@@ -66,7 +66,7 @@ def _guard_memory(m: Machine, functional_backend: bool) -> None:
     """
     inputs: list[Any] = [v for v in m.tensors.inputs if isinstance(v, TensorValue) and v.source]
     nodes = [node for node in m.tensors.graph.nodes if mutates(node)]
-    storages = {storage_of(node) for changing in nodes for node in written(changing)}
+    storages = {storage_of(node) for changing in nodes for node in written_by(changing)}
     changed = [value for value in inputs if storage_of(value.node) in storages]
     reshaped = any(node.target in _RESHAPING for node in nodes)
     m.tensors.stays_eager = any(reshaped or v.fake.grad_fn is not None for v in changed)
