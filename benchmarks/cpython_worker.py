@@ -11,6 +11,7 @@ package's own code.  Only `capture` imports dynacap.
 from __future__ import annotations
 
 import argparse
+import builtins
 import faulthandler
 import importlib
 import inspect
@@ -38,6 +39,7 @@ _MADE_BY_TESTS = ("<doctest ", "<string>", "<test")
 _OTHERS = frozenset({"dynacap", "torch", "unittest", "dataclasses", "enum"})
 _SHOWN = (TESTS, *_MADE_BY_TESTS)
 Key = tuple[str, str, int]
+_BUILTINS = dict(vars(builtins))
 
 
 def is_of_tests(code: CodeType, globals_: dict[str, Any]) -> bool:
@@ -163,6 +165,7 @@ class Log(unittest.TestResult):
         self._context.__enter__()
 
     def stopTest(self, test: unittest.TestCase) -> None:
+        vars(builtins).update(_BUILTINS)  # which a test that goes wrong may leave changed
         context, self._context = self._context, None
         if context is not None:
             context.__exit__(None, None, None)

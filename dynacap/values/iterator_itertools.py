@@ -219,8 +219,9 @@ class AccumulateIterator(IteratorValue):
 
 def accumulate_from(origin: Any, function: Any, initial: Any, given: bool) -> Iterator[Any]:
     """An accumulation with a total so far, which may have been given already."""
-    made = itertools.accumulate(origin, function, initial=initial)
-    return advanced(made, 1) if given else made
+    if given:
+        return advanced(itertools.accumulate(itertools.chain((initial,), origin), function), 1)
+    return itertools.accumulate(origin, function, initial=initial)
 
 
 @fields
@@ -285,16 +286,14 @@ class PairwiseIterator(IteratorValue):
     old: Value | None = None
 
     def step(self, t: Tracer) -> Value | None:
-        if self.old is None:
-            self.old = advance(t, self.origin)
-            if self.old is None:
-                return None
-        found = advance(t, self.origin)
-        if found is None:
+        old = self.old  # the origin may ask for pairs itself
+        if old is None:
+            old = self.old = advance(t, self.origin)
+        found = None if old is None else advance(t, self.origin)
+        if old is None or found is None:
             return None
-        pair = TupleValue([self.old, found])
         self.old = found
-        return pair
+        return TupleValue([old, found])
 
     def recipe(self, t: Tracer) -> Recipe:
         if self.old is None:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import program
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -200,8 +201,6 @@ def test_iterators_returned(x: Tensor) -> Any:
 
 
 def test_iterators_returned_go_on_as_they_would() -> None:
-    import dynacap
-
     def function(x: Tensor) -> Any:
         made = _returned(x)
         return x + 1, made
@@ -248,3 +247,62 @@ def test_a_loop_without_operations_is_left_to_python(x: Tensor) -> Any:
     while total < 50_000:
         total += 1
     return y * total
+
+
+def taken(function: Any, *args: Any) -> Any:
+    try:
+        return list(itertools.islice(function(*args), 4))
+    except (TypeError, ValueError) as error:
+        return str(error)
+
+
+@program((X,))
+def test_operands_that_itertools_refuses(x: Tensor) -> Any:
+    choices = [
+        taken(choose, "abc", *size)
+        for choose in (
+            itertools.permutations,
+            itertools.combinations,
+            itertools.combinations_with_replacement,
+        )
+        for size in ((), (None,), ("s",), (-1,), (2,))
+    ]
+    counts = [taken(itertools.count, *given) for given in (("a",), (1, None), (1.5,), (1, 2, 3))]
+    return choices, counts, taken(itertools.tee, [1], -1), x + 1
+
+
+@program((X,), breaks=None)
+def test_an_accumulation_of_none_across_a_break(x: Tensor) -> Any:
+    iterator = itertools.accumulate([None, None, 3], lambda a, b: a is b)
+    first = next(iterator)
+    dynacap.graph_break()
+    return first, list(iterator), x + 1
+
+
+@program((X,), breaks=None)
+def test_pairs_asked_for_by_what_they_are_made_of(x: Tensor) -> Any:
+    count = 0
+
+    def numbers() -> Iterator[Any]:
+        nonlocal count
+        while True:
+            count += 1
+            yield count
+
+    class Asks:
+        def __iter__(self) -> Any:
+            return self
+
+        def __next__(self) -> Any:
+            number = next(source)
+            return next(pairs) if number == 2 else [number]
+
+    source = numbers()
+    pairs = itertools.pairwise(Asks())
+    return [next(pairs), next(pairs)], x + 1
+
+
+@program((X,), breaks=None)
+def test_types_in_c_that_make_no_instances(x: Tensor) -> Any:
+    kind: Any = type(functools.cmp_to_key(print))
+    return taken(kind), x + 1

@@ -41,9 +41,11 @@ from dynacap.values.object import (
 from dynacap.values.stand_in import ASKED, StandIn, run, value_of
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 Kwargs = dict[str, Value]
 MAX_UNWRAPPED = 100  # callables in one another
+_NO_INSTANCES = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION
 _C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 
 
@@ -292,6 +294,8 @@ def construct(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
 def type_call(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) -> Value:
     """``type.__call__``."""
     cls = cls_value.known()
+    if cls.__flags__ & _NO_INSTANCES:
+        t.raise_real(error_of(cls))
     _check_finalizer(t, cls)
     obj = _call_new(t, cls_value, args, kwargs)
     if not derives(obj.cls, cls):

@@ -36,7 +36,9 @@ from dynacap.values.wording import error_of
 _MAKERS: dict[Any, Operation] = {
     itertools.chain: lambda t, /, *over: ChainIterator(iterate(t, TupleValue([*over]))),
     vars(itertools.chain)["from_iterable"]: lambda t, cls, over, /: ChainIterator(iterate(t, over)),
-    itertools.count: lambda t, start=Const(0), step=Const(1): CountIterator(start, step),
+    itertools.count: lambda t, start=Const(0), step=Const(1): CountIterator(
+        _number(t, start), _number(t, step)
+    ),
     itertools.cycle: lambda t, iterable, /: CycleIterator(iterate(t, iterable)),
     itertools.pairwise: lambda t, iterable, /: PairwiseIterator(iterate(t, iterable)),
     itertools.groupby: lambda t, iterable, key=NONE: GroupIterator(iterate(t, iterable), key),
@@ -52,6 +54,12 @@ _MAKERS: dict[Any, Operation] = {
 }
 for _target, _maker in _MAKERS.items():
     handles(_target)(_maker)
+
+
+def _number(t: Tracer, value: Value) -> Value:
+    if all(t.lookup(value.cls, f"__{kind}__") is MISSING for kind in ("index", "float", "complex")):
+        t.raise_real(error_of(itertools.count, ""))
+    return value
 
 
 def _register_filter(target: Any, value_type: Any) -> None:
@@ -93,7 +101,9 @@ def _tee(t: Tracer, iterable: Value, n: Value = Const(2), /) -> Value:
     origin, seen = iterate(t, iterable), list[Value]()
     if isinstance(origin, TeeIterator):
         t.graph_break("unsupported-call", "itertools.tee of a tee")
-    return TupleValue([TeeIterator(origin, seen) for _ in range(index_of(t, n))])
+    if (count := index_of(t, n)) < 0:
+        t.raise_real(error_of(itertools.tee, (), count))
+    return TupleValue([TeeIterator(origin, seen) for _ in range(count)])
 
 
 def _computed(
@@ -111,14 +121,20 @@ def _product(t: Tracer, /, *iterables: Value, repeat: Value = Const(1)) -> Value
 
 
 def _register_choice(type_: Any) -> None:
-    @handles(type_)
+    permutes = type_ is itertools.permutations
+
     def choose(t: Tracer, iterable: Value, r: Value = NONE) -> Value:
         pool = elements(t, iterable)
-        size = Const(len(pool) if is_none(r) else index_of(t, r))
+        wrong = "Expected int as r" if permutes else ""
+        size = Const(len(pool) if permutes and is_none(r) else index_of(t, r, wrong))
         if size.value < 0:
             t.raise_error(ValueError, "r must be non-negative")
         operands: list[Value] = [TupleValue(pool), size]
         return _computed(type_, [pool], operands, lambda items: type_(items, size.value))
+
+    if not permutes:
+        choose.__defaults__ = None
+    handles(type_)(choose)
 
 
 for _type in (
