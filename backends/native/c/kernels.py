@@ -78,6 +78,7 @@ class _Writer:
         params = [f"const {STORED[b.dtype]} *{c_name(b)}" for b in kernel.reads]
         params += [f"{STORED[b.dtype]} *{c_name(b)}" for b in kernel.writes]
         params += [f"int64_t {size}" for size in kernel.sizes]
+        params += ["int32_t *fault"] * kernel.faults
         yield from _comments(kernel)
         yield f"static void {kernel.name}({', '.join(params)})"
         yield "{"
@@ -252,6 +253,8 @@ class _Writer:
             return node.name
         assert isinstance(node, Op)
         args = [texts[self.number_of[id(arg)]] for arg in node.args]
+        if node.name == "within":
+            return f"within({', '.join(args)}, fault)"
         return operation(node.name, args, node.dtype, node.args[-1].dtype)
 
     def _index(self, index: Index) -> str:

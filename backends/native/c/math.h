@@ -4,6 +4,16 @@
 
 typedef uint16_t bf16;
 
+// An index that lies outside is told of, and nothing is read there.
+static inline int64_t within(int64_t index, int64_t size, int32_t *fault)
+{
+    bool inside = (uint64_t)index < (uint64_t)size;
+    if (!inside) {
+        *fault = 1;
+    }
+    return inside ? index : 0;
+}
+
 // The low half of a float is what bfloat16 lacks.
 static inline float from_bf16(bf16 x)
 {

@@ -134,6 +134,8 @@ class _Writer:
         yield "{"
         yield f"    Tensor h[{len(self.slots) + 1}] = {{0}};"
         yield "    int failed = 1;"
+        if any(isinstance(step, Kernel) and step.faults for step in self.program.steps):
+            yield "    int32_t fault = 0;"
         for symbol, (position, dim) in symbols_of(self.program).items():
             place = f"size[{position}]"
             if dim is not None:
@@ -249,7 +251,16 @@ class _Writer:
             self._allocate(buffer)
         pointers = [self.pointer(buffer) for buffer in (*kernel.reads, *kernel.writes)]
         sizes = [size_text(size) for size in kernel.sizes]
-        self.lines.append(f"{kernel.name}({', '.join([*pointers, *sizes])});")
+        fault = ["&fault"] * kernel.faults
+        self.lines.append(f"{kernel.name}({', '.join([*pointers, *sizes, *fault])});")
+        if kernel.faults:
+            self._give_up_at_fault()
+
+    def _give_up_at_fault(self) -> None:
+        """Have the graph run eagerly, which raises for the index; nothing must have changed yet."""
+        if any(call.target._schema.is_mutable for call in self.calls):
+            raise NotImplementedError("an index is checked after something was changed")
+        self.lines.append("if (fault) { failed = 2; goto end; }")
 
     def _comment(self, origins: tuple[torch.fx.Node, ...]) -> None:
         for node in origins[:1]:

@@ -265,6 +265,13 @@ def loads(*roots: Expression) -> Iterator[Load]:
     return (node for node in walk(*roots) if isinstance(node, Load))
 
 
+def chosen_by(root: Expression) -> Iterator[Buffer]:
+    """The buffers whose values are indices into others."""
+    for load in loads(root):
+        for atom in gathered(load.offset):
+            yield from (inner.buffer for inner in loads(atom.value))
+
+
 def axes_of(root: Expression) -> Iterator[Axis]:
     """The axes that a value depends on, one perhaps more than once."""
     for node in walk(root):

@@ -68,7 +68,8 @@ Statement = Store | Loop
 class Kernel:
     """Loops that read and write buffers; ``scratch`` buffers live in one round of the outer loop.
 
-    As a function it takes the pointers of ``reads``, then of ``writes``, then ``sizes``.
+    As a function it takes the pointers of ``reads``, then of ``writes``, then ``sizes``; one that
+    ``faults`` another pointer, to an integer that it sets where an index lies outside.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Kernel:
     scratch: tuple[Buffer, ...] = ()
     sizes: tuple[object, ...] = ()
     origins: tuple[torch.fx.Node, ...] = ()
+    faults: bool = False
 
     def __str__(self) -> str:
         head = [

@@ -10,11 +10,11 @@ from torch.fx import Graph
 
 from dynacap.backends.native.loops.kernel import Kernel
 from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic, symbols_of
-from dynacap.backends.native.lowering import creation, joining, pointwise, reductions
+from dynacap.backends.native.lowering import creation, gathering, joining, pointwise, reductions
 from dynacap.backends.native.lowering.lower import RULES, Lowering, Rule
 from dynacap.backends.native.schedule.plan import schedule
 
-RULE_FILES = (creation, joining, pointwise, reductions)
+RULE_FILES = (creation, gathering, joining, pointwise, reductions)
 
 
 def lowered() -> frozenset[torch._ops.OpOverload]:

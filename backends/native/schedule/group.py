@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynacap.backends.native.loops.equation import Equation, extent
-from dynacap.backends.native.loops.expression import loads
+from dynacap.backends.native.loops.expression import chosen_by, loads
 from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
 from dynacap.backends.native.loops.program import Buffer
 from dynacap.backends.native.schedule.inline import places
@@ -89,7 +89,7 @@ class Group:
             return False
         placed = self._places(equation, row_size, reduced, columns)
         earliest = self._earliest(equation, placed, row_size * reduced)
-        if earliest is None:
+        if earliest is None or not self.writers.keys().isdisjoint(chosen_by(equation.value)):
             return False
         fold = None
         if equation.combiner:

@@ -19,6 +19,7 @@ from dynacap.backends.native.loops.expression import (
     Expression,
     Load,
     Local,
+    Op,
     Position,
     index_of,
     loads,
@@ -143,6 +144,7 @@ class _Nest:
             body,
             scratch,
             origins=tuple(origins),
+            faults=any(map(_checked, walk(*_stored(body), *_indices(body)))),
         )
 
     def _pass(self, number: int, one: Pass) -> list[Statement]:
@@ -260,6 +262,11 @@ def _stored(body: Sequence[Statement]) -> Iterator[Expression]:
         else:
             yield from _stored(statement.body)
             yield from (fold.value for fold in statement.folds)
+
+
+def _checked(node: Expression) -> bool:
+    """Whether a node finds out, as it runs, that an index lies outside."""
+    return isinstance(node, Op) and node.name == "within"
 
 
 def _indices(body: Sequence[Statement]) -> Iterator[Expression]:

@@ -42,6 +42,7 @@ class Lowered:
 
     def __call__(self, *args: Any) -> list[Any]:
         """Run the steps one by one."""
+        self.fault = 0  # whether an index lay outside
         self.memory: dict[Buffer, Any] = {
             buffer: value
             for buffer, value in zip(self.program.inputs, args, strict=True)
@@ -52,7 +53,10 @@ class Lowered:
         for step in self.program.steps:
             if isinstance(step, Kernel):
                 pointers = [self.tensor(b).data_ptr() for b in (*step.reads, *step.writes)]
-                getattr(self.library, step.name)(*map(ctypes.c_void_p, pointers))
+                fault = ctypes.c_int32(0)
+                more = [ctypes.byref(fault)] * step.faults
+                getattr(self.library, step.name)(*map(ctypes.c_void_p, pointers), *more)
+                self.fault |= fault.value
             elif isinstance(step, Call):
                 self.call(step)
         return [self.value(out) for out in self.program.outputs]

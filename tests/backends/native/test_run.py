@@ -166,6 +166,9 @@ def test_what_an_operator_raises_is_what_eager_raises() -> None:
         return (x + 1)[index]
 
     same(function, few(4, 4), torch.tensor([0, 9]))
+    same(lambda x, target: F.cross_entropy(x, target), few(4, 4), torch.tensor([0, 1, 4, 2]))
+    same(lambda w, index: F.embedding(index, w) + 1, few(4, 4), torch.tensor([0, -1]))
+    same(function, few(4, 4), torch.tensor([0, -4]))
     same(lambda x: torch.linalg.inv(x * 0), few(4, 4))
     same(lambda x: torch.linalg.cholesky(x - 100), few(4, 4))
 
