@@ -87,7 +87,7 @@ def death_shows(value: Value | None) -> bool:
         real = value.real
         if real is not None and (has_finalizer(real) or _is_watched(real)):
             return True
-        kind = value.cls if real is None else type(real)
+        kind = type(real) if real is not None or type(value) is Lazy else value.cls
         plain = kind.__flags__ & IMMUTABLE_TYPE or hasattr(kind, "__torch_function__")
         refers = issubclass(kind, (weakref.ref, *weakref.ProxyTypes))
         return refers or (kind.__weakrefoffset__ != 0 and not plain)

@@ -69,7 +69,7 @@ def _named(frame: FrameType, code: CodeType) -> Iterator[object]:
     if code.co_argcount:
         receiver: Any = frame.f_locals.get(code.co_varnames[0])
         owner = receiver if issubclass(type(receiver), type) else type(receiver)
-        for base in owner.__mro__:
+        for base in owner.__mro__ or ():  # none yet while the class is made
             yield vars(base).get(code.co_name)
 
 

@@ -222,3 +222,36 @@ def test_methods_written_in_c_are_compared_by_object(x: Tensor) -> Any:
         (items.append == items.append, items.append == [x].append),
         x + 1,
     )
+
+
+class Late:
+    """What is read of it is looked at only where it is used."""
+
+    limit: Any = None
+
+
+LATE = Late()
+
+
+@program((X,), breaks=None)
+def test_none_that_is_let_go_of_before_it_is_looked_at(x: Tensor) -> Any:
+    limit = LATE.limit
+    for turn in range(2):
+        print(turn)
+        if turn > 5:
+            print(limit)
+    print("over")
+    return x + 1
+
+
+@program((X,), breaks=None)
+def test_attributes_of_what_is_written_in_c(x: Tensor) -> Any:
+    return caught(setattr, int, "unit", "%"), set_unit(complex), x + 1
+
+
+def set_unit(kind: Any) -> str:
+    try:
+        kind.unit = "%"
+    except TypeError as error:
+        return str(error)
+    return "set"

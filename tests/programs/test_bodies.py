@@ -199,7 +199,19 @@ def raises() -> Any:
         return str(error), lines[-1]
 
 
-@pytest.mark.parametrize("program", [classes, breaks, prepared, enums, raises])
+def orders_bases() -> Any:
+    class Meta(type):
+        def mro(cls) -> list[type]:
+            print(vars(cls)["size"])
+            return super().mro()
+
+    class Thing(metaclass=Meta):
+        size = 3
+
+    return Thing.size, len(Thing.__mro__)
+
+
+@pytest.mark.parametrize("program", [classes, breaks, prepared, enums, raises, orders_bases])
 def test_class_bodies(everything: CaptureAll, program: Program) -> None:
     check(everything, program)
 

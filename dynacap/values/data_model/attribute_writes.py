@@ -68,7 +68,8 @@ def _set_class_attribute(t: Tracer, obj: Known, name: str, value: Value) -> None
     raw = t.lookup(cls, name)
     if raw is not MISSING and type(raw) is not WrittenAttribute:
         plain = plain and not hasattr(type(raw), "__get__") and not hasattr(type(raw), "__set__")
-    if not plain or (name.startswith("__") and name.endswith("__")):
+    kept = cls.__flags__ & IMMUTABLE_TYPE or (name.startswith("__") and name.endswith("__"))
+    if kept or not plain:
         t.graph_break("class-attribute-write", f"{cls.__name__}.{name} is set")
     t.write_class(obj, name, value)
 
