@@ -59,11 +59,16 @@ def record(graph_module: GraphModule, example_inputs: Sequence[Any]) -> torch.fx
 
 
 class _Module(torch.nn.Module):
-    """What AOTAutograd takes: it calls the captured graph's own code, with nothing converted."""
+    """What AOTAutograd takes: it calls the captured graph's own code, with nothing converted, and
+    without the hooks that the user has put on all modules.
+    """
 
     def __init__(self, forward: Compiled) -> None:
         super().__init__()
-        self.forward = forward
+        self._forward = forward
+
+    def __call__(self, *args: Any) -> Any:
+        return self._forward(*args)
 
 
 @contextlib.contextmanager

@@ -253,3 +253,18 @@ def test_threads_may_run_one_graph_at_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         for found, wanted in zip(pool.map(function, inputs * 5), expected * 5, strict=True):
             assert torch.equal(found, wanted)
+
+
+def test_hooks_on_all_modules_see_the_users_only() -> None:
+    seen: list[str] = []
+
+    def note(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
+        seen.append(type(module).__name__)
+        return output + 1
+
+    layer = torch.nn.Linear(2, 2)
+    with torch.nn.modules.module.register_module_forward_hook(note):
+        found = dynacap.compile(layer, backend="native")(few(3, 2))
+        expected = layer(few(3, 2))
+    torch.testing.assert_close(found, expected)
+    assert seen == ["Linear", "Linear"]
