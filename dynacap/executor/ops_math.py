@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CoroutineType
 
+from dynacap.executor.machine import Machine
 from dynacap.executor.registry import operation
 from dynacap.values.base import NONE, Const, Known, Value
 from dynacap.values.container import SliceValue
@@ -43,13 +45,18 @@ _OPERATIONS: dict[str, tuple[int | None, Callable[..., Value | None]]] = {
     "STORE_ATTR": (2, lambda m, name, value, obj: set_attribute(m, obj, name, value)),
     "DELETE_ATTR": (1, lambda m, name, obj: delete_attribute(m, obj, name)),
     "GET_ITER": (1, lambda m, _, obj: iterate(m, obj)),
-    "GET_YIELD_FROM_ITER": (1, lambda m, _, obj: iterate(m, obj)),
+    "GET_YIELD_FROM_ITER": (1, lambda m, _, obj: iterate(m, _no_coroutine(m, obj))),
     "CONVERT_VALUE": (1, lambda m, conversion, value: m.call(Known(conversion), [value])),
 }
 
 
 def _slice(start: Value, stop: Value, step: Value = NONE) -> SliceValue:
     return SliceValue((start, stop, step))
+
+
+def _no_coroutine(m: Machine, obj: Value) -> Value:
+    """Python says which generators may wait for a coroutine."""
+    return m.graph_break("async", "a coroutine") if obj.cls is CoroutineType else obj
 
 
 for _name, (_count, _apply) in _OPERATIONS.items():

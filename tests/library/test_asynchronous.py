@@ -1,6 +1,7 @@
 """Coroutines run by an event loop inside a captured function."""
 
 import asyncio
+import types
 from typing import Any
 
 import torch
@@ -36,3 +37,19 @@ def test_objects_that_hide_their_attributes(x: Tensor) -> Any:
     coroutine = fields_of_a_task(x)
     with asyncio.Runner() as runner:
         return runner.run(coroutine)
+
+
+@program((X,), breaks=None)
+def test_generators_that_wait_for_a_coroutine(x: Tensor) -> Any:
+    """Only those that types.coroutine marks may."""
+
+    def waits(of: Any) -> Any:
+        return (yield from of)
+
+    coroutine = added(x, 1)
+    try:
+        found: Any = list(waits(coroutine))
+    except TypeError as error:
+        found = str(error)
+    generator = types.coroutine(waits)(coroutine)
+    return x * 2, found, next(generator), [*generator], coroutine.cr_running
