@@ -26,7 +26,7 @@ from dynacap.hook import CompiledFunction, Hook, set_suspend_type
 from dynacap.hook.bodies import is_body
 from dynacap.hook.protocol import Finish
 from dynacap.place import Place, hidden_codes as place_codes
-from dynacap.running import Runner, Values, hidden_codes, without_ours
+from dynacap.running import Runner, Values, ended, hidden_codes, without_ours
 from dynacap.suspend import Suspend
 from dynacap.torch_compile import compiles_late, skip_code
 
@@ -130,29 +130,28 @@ class Driver:
             self._take(own)
         handled = self._handled(waiting, values) if waiting else None
         below = len(waiting) + sum(len(sites) for sites, _ in rest)
-        token = self.hook.enter(self.offer, below)
+        stacked = (self._stacked(sites, values), ended) if stack else None
+        run, told = stacked or runner.go_on(own, handled, plain)
+        raised: BaseException | None = None
+        token = self.hook.enter(self.offer, below)  # our own calls need room that the user has not
         try:
             if below > sys.getrecursionlimit():  # for hooks that do not see to it
                 raise RecursionError("maximum recursion depth exceeded")
-            if stack:
-                outcome, result = None, [self._stacked(sites, values)()]
-            elif plain:
-                outcome, result = None, [runner.plain(own, handled)]
-            else:
-                outcome, result = runner.step(own, handled)
+            made = run()
         except BaseException as error:
             raised = error  # may be that of the recursion limit, which leaves no room for a call
-        else:
-            values += result
-            if not stack and sites not in self._paths:
-                self._learn(sites, runner)
-            return waiting if outcome is None else (*waiting, outcome), values
         finally:
             self.hook.exit(token)
         try:
-            return self._throw(waiting, values, without_ours(raised), rest)
+            if raised is not None:
+                return self._throw(waiting, values, without_ours(raised), rest)
         finally:
             del raised  # or it and this frame would hold each other
+        outcome, result = told(made)
+        values += result
+        if not stack and sites not in self._paths:
+            self._learn(sites, runner)
+        return waiting if outcome is None else (*waiting, outcome), values
 
     def _take(self, own: Values) -> None:
         """What the instruction that runs next may call is captured already then.

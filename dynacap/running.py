@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,9 @@ from dynacap.resume import (
 
 Values = list[Any]
 """What frames hold.  Whoever runs code on them gives the list away: the code empties it."""
+Told = tuple[Site | None, Values]
+Run = tuple[Callable[[], Any], Callable[[Any], Told]]
+"""What runs the frame on, with no more than its own depth; and what the result tells of it."""
 _FOLDER = str(Path(__file__).parent)
 _OURS = (_FOLDER, "<dynacap entry")
 
@@ -34,7 +38,7 @@ class Runner:
     """Runs frames on that stand at one site.
 
     ``own`` is the frame's part of the flat vector, and given away; ``handled`` the exception that a
-    frame which waits further out is handling, or None.  What runs on tells where the frame stands
+    frame which waits further out is handling, or None.  What ran on tells where the frame stands
     then, and its part there; or None and the result.
     """
 
@@ -46,13 +50,12 @@ class Runner:
         self._steps: dict[str, tuple[Step, tuple[Site | None, ...]]] = {}
         self._bound: dict[CodeType, FunctionType] = {}
 
-    def step(self, own: Values, handled: Any) -> tuple[Site | None, Values]:
-        """Run one instruction; where none can be taken out, the frame to its end."""
-        try:
-            step, outcomes = self._step("step", step_code)
-        except ResumeError:
-            return None, [self.plain(own, handled)]
-        return self._run(step, outcomes, own, handled)
+    def go_on(self, own: Values, handled: Any, plain: bool) -> Run:
+        """Run one instruction; if ``plain``, or none can be taken out, the frame to its end."""
+        if not plain:
+            with contextlib.suppress(ResumeError):
+                return self._run("step", step_code, own, handled)
+        return self._call(plain_code(self.site.code, self.site.point), own, handled), ended
 
     def path(self, waiting: tuple[Site, ...]) -> Any:
         """How the hook runs this step by itself, and where it leads; None if that cannot be."""
@@ -65,10 +68,6 @@ class Runner:
         ends = tuple(then is None for then in outcomes)
         return self.hook.path(bound, count, self.site.first_local, waiting, sites, ends)
 
-    def plain(self, own: Values, handled: Any) -> Any:
-        """Run the frame to its end; gives its result."""
-        return self._call(plain_code(self.site.code, self.site.point), own, handled)
-
     def as_called(self, own: Values, inner: Callable[[], Any] | None) -> Callable[[], Any]:
         """What runs the frame to its end; ``inner`` is the call that it waits for, if it does."""
         code = (plain_code if inner is None else waiting_code)(self.site.code, self.site.point)
@@ -77,35 +76,30 @@ class Runner:
             own.append(inner)
         return functools.partial(function, own)  # no frame of ours between two of the user's
 
-    def throw(self, own: Values, error: BaseException, handled: Any) -> tuple[Site | None, Values]:
+    def throw(self, own: Values, error: BaseException, handled: Any) -> Told:
         """Let an exception come out of the call for which the frame waits."""
-        step, outcomes = self._step("throw", throw_code)
         own.append(error)
         del error  # the list alone holds it, until the code empties that
-        return self._run(step, outcomes, own, handled)
+        run, told = self._run("throw", throw_code, own, handled)
+        return told(run())
 
     def _run(
-        self, step: Step, outcomes: tuple[Site | None, ...], own: Values, handled: Any
-    ) -> tuple[Site | None, Values]:
-        head = own[: self.site.first_local]
-        k, result = self._call(step.code, own, handled)
-        return (None, [*result]) if outcomes[k] is None else (outcomes[k], [*head, *result])
-
-    def _step(
-        self, kind: str, build: Callable[[CodeType, Point], Step]
-    ) -> tuple[Step, tuple[Site | None, ...]]:
-        known = self._steps.get(kind)
-        if known is None:
-            step = build(self.site.code, self.site.point)
-            known = self._steps[kind] = (step, tuple(map(self._outcome, step.outcomes)))
-        return known
+        self, kind: str, build: Callable[[CodeType, Point], Step], own: Values, handled: Any
+    ) -> Run:
+        if kind not in self._steps:
+            made = build(self.site.code, self.site.point)
+            self._steps[kind] = (made, tuple(map(self._outcome, made.outcomes)))
+        step, outcomes = self._steps[kind]
+        told = functools.partial(_stepped, outcomes, own[: self.site.first_local])
+        return self._call(step.code, own, handled), told
 
     def _outcome(self, outcome: Outcome) -> Site | None:
         return self.intern(self.site.code, outcome) if isinstance(outcome, Point) else None
 
-    def _call(self, code: CodeType, own: Values, handled: Any) -> Any:
+    def _call(self, code: CodeType, own: Values, handled: Any) -> Callable[[], Any]:
         bound = self._function(code, own)
-        return bound(own) if handled is None else call_handling(handled, bound, own)
+        call = bound if handled is None else functools.partial(call_handling, handled, bound)
+        return functools.partial(call, own)
 
     def _function(self, code: CodeType, own: Values) -> Callable[[Values], Any]:
         """Made code as a function like the frame's, which is taken off its values."""
@@ -118,6 +112,16 @@ class Runner:
         if bound is None or bound.__globals__ is not function.__globals__:
             bound = self._bound[code] = bind(function, code)
         return bound
+
+
+def ended(result: Any) -> Told:
+    """What the result of a frame that ran to its end tells."""
+    return None, [result]
+
+
+def _stepped(outcomes: tuple[Site | None, ...], head: Values, made: tuple[int, Any]) -> Told:
+    k, result = made
+    return (None, [*result]) if outcomes[k] is None else (outcomes[k], [*head, *result])
 
 
 def _place_of_handled(site: Site) -> int | None:
@@ -145,5 +149,4 @@ def without_ours(error: BaseException) -> BaseException:
 
 def hidden_codes() -> tuple[CodeType, ...]:
     """The code of ours that stands between the user's frames while a frame runs on."""
-    methods = (Runner.step, Runner.plain, Runner.throw, Runner._run, Runner._call, Runner._step)
-    return (*(method.__code__ for method in methods), call_handling.__code__)
+    return Runner.throw.__code__, call_handling.__code__

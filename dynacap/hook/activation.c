@@ -81,10 +81,11 @@ activation_enter(PyObject *callback, int frames)
     Saved *saved = &thread->saved[thread->n_saved];
     saved->base = thread->base;
     /* User code goes on at the depth at which it would be without us. */
-    int *left = recursion_left(PyThreadState_Get());
+    PyThreadState *tstate = PyThreadState_Get();
+    int *left = recursion_left(tstate);
     saved->lent = -frames;
     if (thread->base != NO_BASE) {
-        saved->lent += thread->base - RECURSION_OF_C_CALL - *left;
+        saved->lent += thread->base + recursion_limit(tstate) - RECURSION_OF_C_CALL - *left;
         thread->base = NO_BASE;
     }
     if (frames > 0 && *left + saved->lent < 0) {
@@ -133,7 +134,7 @@ activation_pause(PyThreadState *tstate, Paused *paused)
     int *left = recursion_left(tstate);
     paused->base = thread->base;
     paused->n_saved = thread->n_saved;
-    thread->base = *left;
+    thread->base = *left - recursion_limit(tstate);
     *left += RECURSION_CREDIT;
     thread->depth++;
     paused->callback = thread->callback == NULL ? NULL : swap_callback(NULL);

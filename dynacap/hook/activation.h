@@ -25,7 +25,8 @@ typedef struct {
     PyObject *callback; /* owned; NULL: the hook is not active in this thread */
     int depth;          /* nested evaluations and compiled calls of ours */
     int aside;          /* > 0: below a place where the hook stepped aside */
-    int base;           /* frames left when our code took over from the user's, or NO_BASE */
+    int base;           /* minus the frames when our code took over from the user's, or NO_BASE;
+                         * the limit may be another by the time the user's go on */
     const Frame *passing; /* the frame being handed to another evaluator */
     Saved *saved;       /* what each unfinished enter() replaced: at_hand, or owned memory */
     Py_ssize_t n_saved, capacity;

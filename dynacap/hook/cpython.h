@@ -275,6 +275,16 @@ recursion_left(PyThreadState *tstate)
 #endif
 }
 
+static inline int
+recursion_limit(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return tstate->py_recursion_limit;
+#else
+    return tstate->recursion_limit;
+#endif
+}
+
 /* Frames that a call of a C function takes from recursion_left() until it returns. */
 #if PY_VERSION_HEX >= 0x030C0000
 #define RECURSION_OF_C_CALL 0

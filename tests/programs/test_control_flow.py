@@ -477,3 +477,22 @@ def test_nested_functions_three_deep(x: Tensor) -> Any:
         return middle
 
     return outer(2)(3)(4)
+
+
+@program((X,), breaks=None)
+def test_recursion_without_end(x: Tensor) -> Any:
+    """Steps behind breaks have the room that the user's frames have; what is ours has its own."""
+
+    def deeper(y: Tensor) -> Any:
+        try:
+            return deeper(y)
+        except ValueError:
+            return -1
+
+    found = []
+    for _ in range(2):
+        try:
+            deeper(x)
+        except RecursionError as error:
+            found.append(type(error))
+    return x + 1, found
