@@ -610,3 +610,9 @@ def test_a_field_of_a_type_in_c_that_is_read_only(x: Tensor) -> Any:
         reference.__callback__ = None
     except AttributeError as error:
         return str(error), x + 1
+
+
+@program((X, None), breaks=1)
+def test_none_that_only_a_local_holds(x: Tensor, unused: None) -> Any:
+    dynacap.graph_break()
+    return x + 1

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import program
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -294,3 +295,13 @@ def test_text_of_containers(x: Tensor) -> Any:
         repr(...),
         x + 1,
     )
+
+
+@program((X,), breaks=1)
+def test_computed_text_is_no_other_text(x: Tensor) -> Any:
+    plain = same = "computed"
+    made = plain[:3] + plain[3:]
+    spaced = "two words"
+    kept = spaced
+    dynacap.graph_break()
+    return plain is same, made is plain, made == plain, kept is spaced, x + 1
