@@ -165,7 +165,7 @@ class Log(unittest.TestResult):
         self._context.__enter__()
 
     def stopTest(self, test: unittest.TestCase) -> None:
-        vars(builtins).update(_BUILTINS)  # which a test that goes wrong may leave changed
+        vars(builtins).update(_BUILTINS)
         context, self._context = self._context, None
         if context is not None:
             context.__exit__(None, None, None)
@@ -176,6 +176,7 @@ class Log(unittest.TestResult):
         self.write(test=test.id(), verdict=verdict, detail=detail, **self._new_frames())
 
     def _note(self, verdict: str, error: Any = None, detail: str = "") -> None:
+        vars(builtins).update(_BUILTINS)  # which a test that goes wrong may leave changed
         if self._verdict[0] in ("ok", "skip"):  # the first that went wrong counts
             lines = traceback.format_exception(*error) if error is not None else [detail]
             self._verdict = (verdict, "".join(lines)[-6000:])
