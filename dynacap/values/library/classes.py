@@ -6,10 +6,10 @@ import abc
 import functools
 import types
 import typing
-from collections.abc import Callable
+import weakref
 from typing import Any
 
-from dynacap.guards.raw import IMMUTABLE_TYPE
+from dynacap.guards.registrations import Registrations
 from dynacap.guards.relations import Predicate
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.build import build_known, builds_subclasses
@@ -58,18 +58,19 @@ def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
     return truth(t, call_special(t, classinfo, "__instancecheck__", [obj]))
 
 
+_registrations: weakref.WeakKeyDictionary[Tracer, Registrations] = weakref.WeakKeyDictionary()
+
+
 def _guard_registrations(t: Tracer, cls: type, base: type) -> None:
-    """A class that can change may become a subclass: ``base.register(cls)``, a new method."""
-    if isinstance(base, abc.ABCMeta) and not cls.__flags__ & IMMUTABLE_TYPE:
+    """A class may become a subclass: ``base.register(cls)``."""
+    if not isinstance(base, abc.ABCMeta):
+        return
+    found = _registrations.get(t)
+    if found is None:
+        found = _registrations[t] = Registrations()
         machine: Any = t
-        machine.guards.add(
-            Predicate((), _same_registrations(abc.get_cache_token()), "no class was registered")
-        )
-
-
-@functools.cache
-def _same_registrations(token: int) -> Callable[..., bool]:
-    return lambda: abc.get_cache_token() == token
+        machine.guards.add(Predicate((), found.hold, "no class was registered for an abstract one"))
+    found.add(cls, base)
 
 
 def _claims_class(t: Tracer, obj: Value, cls: type) -> bool:
@@ -138,9 +139,12 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
     elif not isinstance(cls, type | types.UnionType):
         return _ask(t, classinfo, "__subclasscheck__", sub, issubclass)
     try:
-        return issubclass(real_sub, cls)
+        found = issubclass(real_sub, cls)
     except TypeError as error:
         return t.raise_real(error)
+    if not found:
+        _guard_registrations(t, real_sub, cls)
+    return found
 
 
 def _is_library(function: types.FunctionType) -> bool:
@@ -211,12 +215,17 @@ def _function_get(t: Tracer, self: Value, obj: Value, owner: Value = Const(None)
 
 @handles(*_KEEPS)
 def _instancecheck(t: Tracer, cls: Known, instance: Value) -> Value:
-    return Const(issubclass(instance.cls, cls.value) or _claims_class(t, instance, cls.value))
+    if issubclass(instance.cls, cls.value):
+        return Const(True)
+    _guard_registrations(t, instance.cls, cls.value)
+    return Const(_claims_class(t, instance, cls.value))
 
 
 @handles(type.__subclasscheck__, abc.ABCMeta.__subclasscheck__)
 def _subclasscheck(t: Tracer, cls: Known, subclass: Value) -> Value:
-    return Const(issubclass(subclass.known(), cls.value))
+    if not (found := issubclass(subclass.known(), cls.value)):
+        _guard_registrations(t, subclass.known(), cls.value)
+    return Const(found)
 
 
 @handles(type.mro)
