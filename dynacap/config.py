@@ -18,7 +18,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-LOG_CHANNELS = ("graph", "guards", "breaks", "recompiles", "bytecode", "code", "hook")
+LOG_CHANNELS = (
+    *("graph", "guards", "breaks", "recompiles", "bytecode", "code", "hook"),
+    *("aten", "loops", "schedule", "c"),  # the stages of the native backend
+)
 BUILD_VARIABLES = frozenset({"DYNACAP_EXTENSIONS"})  # read by setup.py, not here
 
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})

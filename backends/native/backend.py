@@ -28,6 +28,8 @@ from dynacap.config import config
 from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule
 
+_aten, _schedule, _c = map(log.channel, ("aten", "schedule", "c"))  # what each stage made
+
 MODES = (None, "default", "background")
 
 # Operators whose results' sizes are in the data, or that need the data.
@@ -110,7 +112,18 @@ class _Compile:
 
 
 def _written(graph: torch.fx.GraphModule) -> tuple[Program, Source]:
-    """The program and its C code; if loops cannot be made of it, operators are called."""
+    """The program and its C code, which those who asked for the stages are shown."""
+    if _aten.enabled:
+        _aten.emit(str(graph.graph))
+    program, source = _program_and_source(graph)
+    if _schedule.enabled:
+        _schedule.emit(str(program))
+    _c.emit(source.text)
+    return program, source
+
+
+def _program_and_source(graph: torch.fx.GraphModule) -> tuple[Program, Source]:
+    """If loops cannot be made of a graph, operators are called."""
     try:
         program = lower(graph.graph)
         return program, program_source(program)

@@ -8,11 +8,14 @@ from typing import Any
 import torch
 from torch.fx import Graph
 
+from dynacap import log
 from dynacap.backends.native.loops.kernel import Kernel
 from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic, symbols_of
 from dynacap.backends.native.lowering import creation, gathering, joining, pointwise, reductions
 from dynacap.backends.native.lowering.lower import RULES, Lowering, Rule
 from dynacap.backends.native.schedule.plan import schedule
+
+_loops = log.channel("loops")
 
 RULE_FILES = (creation, gathering, joining, pointwise, reductions)
 
@@ -59,6 +62,8 @@ def _program(graph: Graph, rules: Mapping[torch._ops.OpOverload, Rule]) -> Progr
     symbols = tuple(symbols_of(program))
     if symbols and rules and not all(map(_sums_and_products, lowering.buffers)):
         raise _SizesVary
+    if _loops.enabled:
+        _loops.emit("\n".join(map(str, lowering.steps)))
     try:
         program.steps = schedule(lowering.steps, lowering.outputs)
     except TypeError as error:
