@@ -11,7 +11,7 @@ same pass has computed, it takes the value itself, and memory is not touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynacap.backends.native.loops.equation import Equation, extent
@@ -66,6 +66,7 @@ class Group:
         self.members: list[Member] = []
         self.writers: dict[Buffer, list[Member]] = {}
         self.inner: dict[Size, Axis] = {}
+        self.kept: set[Buffer] = set()  # whose row one pass leaves to another
 
     def inner_axis(self, size: Size) -> Axis:
         """The counter that passes of one extent share."""
@@ -123,6 +124,7 @@ class Group:
     ) -> int | None:
         """The first pass that may run it; None if it reads another row of what the group writes."""
         earliest = 0
+        kept = set(self.kept)
         counter = Index({self.inner_axis(total): 1}) if total != 1 else ZERO
         row = Index({self.row: 1}) if self.rows != 1 else ZERO
         for load in loads(equation.value):
@@ -138,11 +140,17 @@ class Group:
             last = writers[-1]
             same = not last.equation.combiner and last.equation.whole
             same = same and last.row_size == total and offset == row * total + counter
-            for_scratch = same or size * load.buffer.dtype.itemsize <= SCRATCH_BYTES
-            if not for_scratch:
-                return None
+            kept.update(() if same else (load.buffer,))
             earliest = max(earliest, *(w.number + (not same) for w in writers))
+        if not self._fits(kept):
+            return None
+        self.kept = kept
         return earliest
+
+    def _fits(self, kept: Iterable[Buffer]) -> bool:
+        """Whether the rows of buffers stay in a cache, and on a thread's stack, all together."""
+        sizes = [buffer.numel // self.rows * buffer.dtype.itemsize for buffer in kept]
+        return bool(sum(sizes) <= SCRATCH_BYTES)
 
     def _own_row(self, equation: Equation, placed: Mapping[Axis, Index]) -> bool:
         """Whether what it writes lies in its row, so that others may read it there."""

@@ -165,3 +165,16 @@ def test_random_graphs(same: Same, seed: int) -> None:
 
     x = torch.randn(shape).transpose(0, -1)
     same(fn, x, torch.randn(x.shape), rtol=1e-4, atol=1e-5)
+
+
+def test_what_the_passes_of_a_row_keep_fits_on_a_stack(same: Same) -> None:
+    def fn(x: Any) -> Any:
+        sums = []
+        for n in range(9):
+            y = (x + n).exp()
+            sums.append((y / y.sum(-1, keepdim=True)).tanh())
+        return sums
+
+    made = same(fn, torch.randn(2, 100_000))
+    for kernel in made.kernels:
+        assert sum(b.numel * b.dtype.itemsize for b in kernel.scratch) <= 1 << 20
