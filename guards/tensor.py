@@ -94,8 +94,8 @@ def tensor_extent(value: object) -> Extent | None:
 def _reached(
     device: object, start: int, size: int, shape: Sequence[int], strides: Sequence[int]
 ) -> Extent:
-    """The extent of elements of ``size`` bytes, with strides in bytes."""
-    if 0 in shape:
+    """The extent of elements of ``size`` bytes, with strides in bytes; empty without memory."""
+    if 0 in shape or not start:
         return Extent(device, start, start, start)
     reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)

@@ -27,6 +27,8 @@ from dynacap.backends.registry import register_backend
 from dynacap.config import config
 from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule
+from dynacap.fxlite.printer import example_value
+from dynacap.fxlite.risks import plain_name
 
 _aten, _schedule, _c = map(log.channel, ("aten", "schedule", "c"))  # what each stage made
 
@@ -83,7 +85,22 @@ def _compiled(graph_module: GraphModule, example_inputs: Sequence[Any], *, waits
         raise NotImplementedError("this dynacap was built without its C code, or for another torch")
     if compiler is None:
         raise NotImplementedError(f"there is no C compiler: {HOW_TO_GET_ONE}")
+    _check_inputs(graph_module, example_inputs)
     return compile_traced(graph_module, example_inputs, _Compile(crun, compiler, waits))
+
+
+def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> None:
+    """NotImplementedError for what C code would take for plain memory, and is not."""
+    values = [*example_inputs, *map(example_value, graph_module.graph.nodes)]
+    devices = {value.device.type for value in values if isinstance(value, torch.Tensor)}
+    if not devices <= {"cpu"}:
+        raise NotImplementedError(f"it has tensors on {', '.join(sorted(devices - {'cpu'}))}")
+    if any(isinstance(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in example_inputs):
+        raise NotImplementedError("an argument is to be negated or conjugated when it is read")
+    for node in graph_module.graph.nodes:
+        placed = len(node.args) > 3 or "storage_offset" in node.kwargs
+        if placed and plain_name(node.target) == "as_strided":
+            raise NotImplementedError("as_strided names a place in the memory of a tensor")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
+from torch import _debug_has_internal_overlap
+
 from dynacap.executor.machine import Machine
 from dynacap.fxlite.effects import mutates
 from dynacap.fxlite.risks import storage_of, written_by
@@ -69,7 +71,10 @@ def _guard_memory(m: Machine, functional_backend: bool) -> None:
     storages = {storage_of(node) for changing in nodes for node in written_by(changing)}
     changed = [value for value in inputs if storage_of(value.node) in storages]
     reshaped = any(node.target in _RESHAPING for node in nodes)
-    m.tensors.stays_eager = any(reshaped or v.fake.grad_fn is not None for v in changed)
+    m.tensors.stays_eager = any(
+        reshaped or v.fake.grad_fn is not None or _debug_has_internal_overlap(v.real) == 1
+        for v in changed
+    )
     if any(v.fake.requires_grad and not v.real.requires_grad for v in changed):
         _add(m, inputs, OwnStorage(_sources(inputs)))
     places = Counter(storage_of(value.node) for value in inputs)

@@ -180,6 +180,8 @@ def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
     """A tensor: its facts, its numbers, and whose memory it shares."""
     if torch.nn.parameter.is_lazy(value):
         return Branch(f"uninitialized {type_name(value)}")
+    if value.is_nested:
+        return Branch(f"nested {type_name(value)}", taken.parts(numbered(value.unbind()), path))
     taken.tensors.append((path, value))
     facts: dict[str, Node] = {
         "dtype": Leaf(str(value.dtype)),

@@ -122,6 +122,9 @@ _refuse(
     " set_num_interop_threads set_flush_denormal set_warn_always set_printoptions",
 )
 _refuse(TRANSFORM, torch, "cond while_loop")
+_refuse(
+    TRANSFORM, torch.autograd.forward_ad, "enter_dual_level exit_dual_level make_dual unpack_dual"
+)
 _refuse(TRANSFORM, torch.func, "vjp jvp jacrev jacfwd hessian functionalize functional_call")
 
 

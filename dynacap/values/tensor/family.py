@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
 )
+from torch.autograd import forward_ad
 from torch.utils._device import DeviceContext
 
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
@@ -105,6 +106,8 @@ class TensorFamily:
             return "a torch dispatch mode is active"
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return "a torch.func transform is active"
+        if forward_ad._current_level >= 0:
+            return "a forward-mode gradient is taken"
         for index in range(torch._C._len_torch_function_stack()):
             if type(torch._C._get_function_stack_at(index)) is not DeviceContext:
                 return "a torch function mode is active"

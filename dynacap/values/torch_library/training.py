@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import torch
@@ -14,11 +15,9 @@ from dynacap.values.data_model.attribute_writes import set_attribute
 from dynacap.values.data_model.attributes import find_attribute, get_attribute, real_of
 from dynacap.values.function import FunctionValue
 from dynacap.values.natives import native, native_code
-from dynacap.values.object import ObjectValue
 from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tensor.arguments import lower_all
 from dynacap.values.tensor.value import TensorValue
-from dynacap.values.torch_library.questions import answers
 from dynacap.values.tracer import Tracer
 
 
@@ -44,26 +43,45 @@ def _known(t: Tracer, result: Any) -> Value:
     return t.wrap(result, None)
 
 
-class NoOverrides(ObjectValue):
-    """``DisableTorchFunctionSubclass()``: changes nothing, since every tensor here is plain."""
-
-    __slots__ = ()
-
-    def rebuild(self, emitter: Any) -> str:
-        """The expression that makes it anew."""
-        return f"{emitter.constant(self.type_)}()"
-
-
 _DISABLE: Any = torch._C.DisableTorchFunctionSubclass
+
+
+@fields
+class NoOverrides(Rebuildable):
+    """``DisableTorchFunctionSubclass()``: means nothing to capture, where every tensor is plain.
+
+    Where the region ends within its block, it is entered for what follows.
+    """
+
+    cls: ClassVar[type] = _DISABLE
+    entered: bool = False
+
+    def recipe(self, t: Tracer) -> Recipe:
+        """Make it, and enter its block."""
+        return (_entered if self.entered else _DISABLE), []
+
+
+def _entered() -> Any:
+    made = _DISABLE()
+    made.__enter__()
+    return made
 
 
 @native(_DISABLE)
 def make_no_overrides(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``torch._C.DisableTorchFunctionSubclass()``."""
-    return NoOverrides(_DISABLE)
+    return NoOverrides()
 
 
-answers(None, _DISABLE.__enter__, _DISABLE.__exit__)  # every tensor here is plain
+def _enter_or_exit(entered: bool, t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if not isinstance(args[0], NoOverrides):
+        t.graph_break("torch-mode", "a block without overrides ends that began before")
+    args[0].entered = entered
+    return Const(None)
+
+
+native(_DISABLE.__enter__)(functools.partial(_enter_or_exit, True))
+native(_DISABLE.__exit__)(functools.partial(_enter_or_exit, False))
 
 
 @fields
