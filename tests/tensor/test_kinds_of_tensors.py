@@ -57,7 +57,9 @@ class Scaled(Tensor):
         return made  # type: ignore[no-any-return]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         plain = [arg.inner * arg.scale if isinstance(arg, Scaled) else arg for arg in args]
         return func(*plain, **(kwargs or {}))
 
