@@ -174,6 +174,8 @@ class Emitter:
 def _is_literal(value: Any) -> bool:
     if type(value) is float:
         return math.isfinite(value) and not (value == 0.0 and math.copysign(1.0, value) < 0)
+    if type(value) is int:
+        return value.bit_length() < 128  # Python may refuse to write more
     if type(value) is str:  # a literal is the interned text; another, though equal, is not it
         return value.isidentifier() and sys.intern(value) is value
     return type(value) in _LITERALS

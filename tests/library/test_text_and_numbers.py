@@ -305,3 +305,14 @@ def test_computed_text_is_no_other_text(x: Tensor) -> Any:
     kept = spaced
     dynacap.graph_break()
     return plain is same, made is plain, made == plain, kept is spaced, x + 1
+
+
+@program((X,), breaks=1)
+def test_numbers_of_more_digits_than_python_writes(x: Tensor) -> Any:
+    number = 10**5000
+    try:
+        text = str(number)
+    except ValueError as error:
+        text = str(error)
+    dynacap.graph_break()
+    return text, number == 10**5000, x + 1

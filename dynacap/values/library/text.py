@@ -30,14 +30,14 @@ _busy: list[Value] = []  # containers whose text is being made
 def to_str(t: Tracer, value: Value) -> str:
     """``str(value)``."""
     if isinstance(value, Const) and type(value.value) in _PLAIN:
-        return str(value.value)
+        return str(folded(t, str, [value]).constant())
     return _text(t, value, "__str__", [])
 
 
 def to_repr(t: Tracer, value: Value) -> str:
     """``repr(value)``."""
     if isinstance(value, Const) and type(value.value) in _PLAIN:
-        return repr(value.value)
+        return str(folded(t, repr, [value]).constant())
     return _text(t, value, "__repr__", [])
 
 
