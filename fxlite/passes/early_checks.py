@@ -15,8 +15,8 @@ from dynacap.fxlite.effects import is_impure, mutates
 from dynacap.fxlite.node import Node
 from dynacap.fxlite.risks import may_raise, overlaps, plain_name, storage_of, written_by
 
-Bounds = tuple[Node, int, int]
-"""An index, the least that it may be, and what it must stay below."""
+Bounds = tuple[Node, Node, int, int]
+"""An index, what it is for, the dimension there, and -1 if it may count from the end, else 0."""
 _ALONG_DIM = frozenset("gather index_add index_copy index_select scatter scatter_add".split())
 _INTEGERS = ("torch.int64", "torch.int32")
 _BY_KEY = frozenset({"getitem", "setitem", "__getitem__", "__setitem__"})
@@ -48,7 +48,9 @@ class EarlyChecks:
             return False
         self._scan(node)
         parts: dict[Node, None] = {}
-        if not all(self._collect(index, node, parts) for index, _, _ in wanted):
+        if not all(self._collect(index, node, parts) for index, *_ in wanted):
+            return False
+        if not all(_is_fixed(of, dim) or self._is_there(of) for _, of, dim, _ in wanted):
             return False
         with node.graph.inserting_before(self.change):
             made = [self._copy(part) for part in parts]
@@ -57,6 +59,9 @@ class EarlyChecks:
             each.meta["source_loc"] = node.meta.get("source_loc")
         node.meta["checked"] = True
         return True
+
+    def _is_there(self, node: Node) -> bool:
+        return node.op == "placeholder" or node in self._before
 
     def _scan(self, last: Node) -> None:
         at = self._scanned
@@ -74,7 +79,7 @@ class EarlyChecks:
         end = len(self._places)
         if self._first_writes.get(storage_of(node), end) < self._places.get(reader, end):
             return False
-        if node.op == "placeholder" or node in self._before or node in self._copies:
+        if self._is_there(node) or node in self._copies:
             return True
         if not node.op.startswith("call_") or is_impure(node) or may_raise(node):
             return False
@@ -89,18 +94,32 @@ class EarlyChecks:
         return copied
 
     def _check(self, bounds: Bounds) -> list[Node]:
-        """``holds(((index >= low) & (index < high)).all())``."""
+        """``holds(((index >= low) & (index < size)).all())``."""
         if bounds in self._checked:
             return []
         self._checked.add(bounds)
-        index, low, high = bounds
+        index, of, dim, sign = bounds
         index = self._copies.get(index, index)
-        above = self._call("call_method", "ge", index, low)
-        below = self._call("call_method", "lt", index, high)
-        both = self._call("call_function", operator.and_, above, below)
-        every = self._call("call_method", "all", both)
-        last = self._call("call_function", self._holds, every, "an index is out of range")
-        return [above, below, both, every, last]
+        made: list[Node] = []
+
+        def call(op: str, target: Any, *args: Any) -> Node:
+            made.append(self._call(op, target, *args))
+            return made[-1]
+
+        size = of.meta["example_value"].shape[dim]
+        if not _is_fixed(of, dim):
+            size = call("call_method", "size", of, dim)
+        low: Any = 0
+        if sign and isinstance(size, Node):
+            low = call("call_function", operator.neg, size)
+        elif sign:
+            low = -size
+        above = call("call_method", "ge", index, low)
+        below = call("call_method", "lt", index, size)
+        both = call("call_function", operator.and_, above, below)
+        every = call("call_method", "all", both)
+        call("call_function", self._holds, every, "an index is out of range")
+        return made
 
     def _call(self, op: str, target: Any, *args: Any) -> Node:
         node = self.change.graph.create_node(op, target, args)
@@ -144,9 +163,13 @@ def _bound(index: Any, of: Any, dim: int, sign: int) -> Bounds | None:
     fake, value = _fake(index), _fake(of)
     if str(getattr(fake, "dtype", None)) not in _INTEGERS or fake.device.type != "cpu":
         return None
-    if not -value.ndim <= dim < value.ndim or type(size := value.shape[dim]) is not int:
+    if not isinstance(of, Node) or not -value.ndim <= dim < value.ndim:
         return None
-    return index, sign * size, size
+    return index, of, dim, sign
+
+
+def _is_fixed(of: Node, dim: int) -> bool:
+    return type(of.meta["example_value"].shape[dim]) is int
 
 
 def _fake(value: Any) -> Any:

@@ -121,3 +121,31 @@ def test_by_backends(backend: str) -> None:
                 kept = found
         assert str(kept) == str(found)
         assert str(vars(cache)) == str(vars(plain))
+
+
+def _grown(cache: Cache, extra: int) -> Cache:
+    cache.keys = torch.zeros(4 + extra, 3)
+    return cache
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_sizes_that_vary(use: Any) -> None:
+    compiled = dynacap.compile(step)
+    for extra, ahead in ((0, 0), (1, 1), (2, 2), (3, 3), (3, 9), (4, 4), (5, -3)):
+        cache, plain = _grown(Cache(), extra), _grown(Cache(), extra)
+        found = [_told(compiled, cache, ahead, use), _told(step, plain, ahead, use)]
+        assert found[0] == found[1]
+        assert str(vars(cache)) == str(vars(plain))
+
+
+def _told(function: Any, cache: Cache, ahead: int, use: Any) -> str:
+    try:
+        return str(function(cache, torch.tensor(ahead), use))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def test_sizes_that_vary_in_one_graph() -> None:
+    compiled = dynacap.compile(step, fullgraph=True)
+    for extra in range(4):
+        compiled(_grown(Cache(), extra), torch.tensor(extra), USES["store"])
