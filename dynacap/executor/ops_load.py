@@ -81,6 +81,8 @@ def load_global(m: Machine, f: Frame, i: Instruction) -> None:
 
 def global_value(m: Machine, f: Frame, name: str) -> Value:
     """What a name is among the globals and builtins."""
+    if not (f.globals.cls is f.builtins.cls is dict):  # one may answer for what it lacks
+        m.graph_break("dynamic-code", f"{name} is looked up in globals of a class of their own")
     found = f.globals.get(m, name)
     if found is None:
         found = f.builtins.get(m, name)
