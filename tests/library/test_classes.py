@@ -1,6 +1,7 @@
 """Attributes by function, questions about classes, descriptors, enums and dataclasses."""
 
 import abc
+import collections.abc
 import dataclasses
 import enum
 import functools
@@ -616,3 +617,14 @@ def test_a_field_of_a_type_in_c_that_is_read_only(x: Tensor) -> Any:
 def test_none_that_only_a_local_holds(x: Tensor, unused: None) -> Any:
     dynacap.graph_break()
     return x + 1
+
+
+class Called(collections.abc.Callable):  # type: ignore[misc, type-arg]
+    def __call__(self) -> None: ...
+
+
+@program((X,), breaks=None)
+def test_an_alias_of_a_callable_class_makes_its_instances(x: Tensor) -> Any:
+    alias = cast(Any, Called)[[int], int]
+    dynacap.graph_break()
+    return x + 1, alias.__origin__, type(alias())

@@ -232,7 +232,7 @@ def made(t: Tracer, real: Any) -> Value:
         return SetValue({t.key_of(item, set): item for item in items})
     if isinstance(real, (StandIn, enum.Enum)):
         return value_of(t, real)
-    if isinstance(real, types.GenericAlias | types.UnionType):
+    if kind in (types.GenericAlias, types.UnionType):  # Callable's copies forget their class
         return Alias(real)
     if kind is slice:
         parts = (made(t, real.start), made(t, real.stop), made(t, real.step))
