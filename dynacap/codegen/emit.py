@@ -363,7 +363,8 @@ def _function(e: Emitter, value: FunctionValue) -> str:
     name = e.let(
         value.name,
         f"{e.helper(runtime.make_function)}({e.constant(value.code, 'code')},"
-        f" {function_globals(e, value)}, {(value.name, value.qualname)!r},"
+        f" {function_globals(e, value)}, ({e.expr(Const(value.name))},"
+        f" {e.expr(Const(value.qualname))}),"
         f" {e.expr(value.defaults or NONE)}, ({cells}), {e.expr(value.kwdefaults or NONE)})",
     )
     e.built(value, name)

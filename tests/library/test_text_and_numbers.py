@@ -1,7 +1,9 @@
 """Text made from anything, and numbers."""
 
+import functools
 import math
 import operator
+import reprlib
 from typing import Any
 
 import torch
@@ -316,3 +318,29 @@ def test_numbers_of_more_digits_than_python_writes(x: Tensor) -> Any:
         text = str(error)
     dynacap.graph_break()
     return text, number == 10**5000, x + 1
+
+
+class Holder:
+    """Says something of its own where it meets itself."""
+
+    def __init__(self) -> None:
+        self.held = [self]
+
+    @reprlib.recursive_repr("+++")
+    def __repr__(self) -> str:
+        return f"<{self.held[0]}>"
+
+
+@program((X,))
+def test_what_fills_in_for_a_text_that_is_being_made(x: Tensor) -> Any:
+    return repr(Holder()), x + 1
+
+
+@program((X,), breaks=None)
+def test_the_names_of_a_function_are_handed_on(x: Tensor) -> Any:
+    def inner() -> None:
+        pass
+
+    outer = functools.wraps(inner)(lambda: None)
+    dynacap.graph_break()
+    return outer.__qualname__ is inner.__qualname__, outer.__name__ is inner.__name__, x + 1

@@ -161,11 +161,12 @@ def _register_recursion_guard(code: Any) -> None:
     def guarded(
         t: Tracer, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]
     ) -> Value:
-        """``...`` where the text of an object is asked for while it is being made."""
-        index = function.code.co_freevars.index("user_function")
-        inner = t.cell_content(t.closure(function)[index])
-        assert inner is not None
-        return _unless_busy(args[0], "...", lambda: t.call(inner, args))
+        """``...``, or what fills in, where a text is asked for while it is being made."""
+        cells = dict(zip(function.code.co_freevars, t.closure(function), strict=True))
+        inner = t.cell_content(cells["user_function"])
+        fill = t.cell_content(cells["fillvalue"]) if "fillvalue" in cells else Const("...")
+        assert inner is not None and fill is not None
+        return _unless_busy(args[0], fill.constant(), lambda: t.call(inner, args))
 
 
 @dataclasses.dataclass
