@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from dynacap import log
+from dynacap.backends.collector import working
 from dynacap.backends.eager import eager
 from dynacap.backends.registry import Backend, backend_name, check_graph_module
 from dynacap.backends.verify.request import Verification, verification
@@ -40,7 +41,8 @@ def compile_graph(
     spare = copy.copy(graph_module) if suppress else graph_module
     _add_stack_traces(graph_module)
     try:
-        return _checked(_with_checks(backend)(graph_module, example_inputs))
+        with working():
+            return _checked(_with_checks(backend)(graph_module, example_inputs))
     except BackendCompilerFailed as error:
         failure = error
     except Exception as error:

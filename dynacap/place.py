@@ -18,6 +18,7 @@ from typing import Any
 
 from dynacap import stance, totals
 from dynacap.backends import eager, interpreter
+from dynacap.backends.collector import resting
 from dynacap.backends.registry import Backend
 from dynacap.cache import Capture, Recompile, Session
 from dynacap.capture import RAISED, Attempts, Region
@@ -140,7 +141,8 @@ class Place:
         """Capture unseen by torch.compile, which may be what calls us."""
         outer = set_eval_frame(None)
         try:
-            return self._compile(flat)
+            with resting():
+                return self._compile(flat)
         finally:
             set_eval_frame(outer)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import importlib
 import operator
 import re
@@ -79,7 +78,6 @@ class TensorFamily:
         self._last_input: Node | None = None
         self._undo: list[Callable[[], object]] = []
         self.late_errors = LateErrors(self.world.run)
-        self._collected = True  # whether Python's collector was on
         self._start_state: State | None = None
         self.end_state: State | None = None  # torch's state where the region ends, if it changed
         self.stays_eager = False  # it changes inputs in a way that functional backends do not know
@@ -92,10 +90,6 @@ class TensorFamily:
         """Called before the first instruction is traced."""
         for prepare in AT_START:
             prepare()
-        # Capture makes many small objects and keeps them all: looking for cycles among them and
-        # all that is loaded takes longer than capture itself.
-        self._collected = gc.isenabled()
-        gc.disable()
         self.world.hide()
         self._start_state = current_state()
 
@@ -120,8 +114,6 @@ class TensorFamily:
         while self._undo:
             self._undo.pop()()
         self.world.show()
-        if self._collected:
-            gc.enable()
 
     def release(self) -> None:
         """Let go of the user's tensors: capture is over."""
