@@ -10,7 +10,7 @@ from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
-from dynacap.values.data_model import find_attribute, find_special, length, unpack
+from dynacap.values.data_model import find_attribute, length, unpack
 from dynacap.values.data_model.items import is_iterable
 from dynacap.values.library.dicts import store
 from dynacap.values.library.lists import append
@@ -130,7 +130,7 @@ def list_to_tuple(m: Machine, f: Frame, i: Instruction) -> None:
 
 def _to_unpack(m: Machine, obj: Value) -> list[Value]:
     methods = ("__iter__", "__getitem__")
-    if all(find_special(m, obj, method) is MISSING for method in methods):
+    if all(m.lookup(obj.cls, method) is MISSING for method in methods):
         m.raise_error(TypeError, f"cannot unpack non-iterable {obj.cls.__name__} object")
     return unpack(m, obj)
 

@@ -9,7 +9,6 @@ from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import MISSING, Const, Known, UserRaise, Value, is_none
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model import find_special
 from dynacap.values.data_model.attributes import bind
 from dynacap.values.library.exceptions import handled_now, traceback_of
 from dynacap.values.library.generators import as_exception
@@ -108,9 +107,9 @@ _OF_WITH = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 
 
 def _bound(m: Machine, manager: Value, name: str) -> Value:
-    raw = find_special(m, manager, name)
+    raw = m.lookup(manager.cls, name)
     if raw is MISSING:
-        known = [each for each in _OF_WITH if find_special(m, manager, each) is not MISSING]
+        known = [each for each in _OF_WITH if m.lookup(manager.cls, each) is not MISSING]
         m.raise_real(not_for_with(manager.cls, known))
     found = bind(m, raw, m.class_attribute(manager.cls, name), manager, manager.cls)
     assert found is not None

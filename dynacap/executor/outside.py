@@ -290,7 +290,9 @@ class Outside(State):
         if found is not DELETED:
             return found
         found = MISSING
-        for base in cls.__mro__:
+        for base in cls.__mro__ or self.graph_break(
+            "class-creation", f"{cls.__name__} is half made"
+        ):
             change = self._class_changes.get(id(base))
             if change is not None and name in change.written:
                 return WrittenAttribute(change.written[name])
@@ -328,7 +330,7 @@ class Outside(State):
     def _find_class(self, cls: type) -> Source:
         """As a base of a class that is known already, else held by the entry."""
         for known, source in self._class_sources.values():
-            for index, base in enumerate(known.__mro__):
+            for index, base in enumerate(known.__mro__ or ()):
                 if base is cls:
                     found = SeqItem(Attr(source, "__mro__"), index)
                     self.guard("IdIs", found, cls)

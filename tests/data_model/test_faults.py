@@ -271,3 +271,148 @@ ANSWERED: Any = types.FunctionType((lambda: (int, nothing)).__code__, Answering(
 @program((X,), breaks=None)
 def test_globals_that_answer_for_what_they_lack(x: Tensor) -> Any:
     return ANSWERED(), x + 1
+
+
+class Doubled:
+    """A field that is only set through its descriptor."""
+
+    def __set__(self, obj: Any, value: int) -> None:
+        obj.__dict__["size"] = 2 * value
+
+
+class Sized:
+    size = Doubled()
+
+
+class SizedMeta(type):
+    size = Doubled()
+
+
+class SizedClass(metaclass=SizedMeta):
+    size = 7
+
+
+@program((X,))
+def test_descriptors_that_are_only_set(x: Tensor) -> Any:
+    sized = Sized()
+    unset = type(sized.size) is Doubled
+    sized.size = 4
+    return unset, sized.size, SizedClass.size, x + 1
+
+
+class Through:
+    """A special method that its ``__get__`` makes anew for each use."""
+
+    def __init__(self, made: list[str]) -> None:
+        self.made = made
+
+    def __get__(self, obj: Any, cls: Any = None) -> Any:
+        def answer(name: str, *value: Any) -> Any:
+            self.made.append(name)
+            if name == "absent":
+                raise AttributeError(name)
+            return name
+
+        return answer
+
+
+MADE: list[str] = []
+
+
+class Asked:
+    __getattribute__ = __setattr__ = __delattr__ = Through(MADE)
+
+
+@program((X,))
+def test_attributes_through_descriptors(x: Tensor) -> Any:
+    MADE.clear()
+    asked = Asked()
+    asked.one = asked.two
+    del asked.three
+    return caught(getattr, asked, "absent"), asked.four, list(MADE), x + 1
+
+
+class Items(dict):  # type: ignore[type-arg]
+    __setattr__ = dict.__setitem__  # type: ignore[assignment]
+    __delattr__ = dict.__delitem__  # type: ignore[assignment]
+    __neg__ = dict.copy
+
+
+@program((X,))
+def test_special_methods_that_are_others_of_c(x: Tensor) -> Any:
+    items = Items(two=x)
+    items.one = x + 1
+    del items.two
+    return items["one"], dict(-items)
+
+
+class Posing:
+    """Says that it is what it stands for."""
+
+    def __init__(self, obj: Any) -> None:
+        self.__obj = obj
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_Posing__"):
+            return object.__getattribute__(self, name)
+        return getattr(self.__obj, name)
+
+
+class Base:
+    def name(self) -> str:
+        return "base"
+
+
+class Derived(Base):
+    def name(self) -> str:
+        return super().name() + " derived"
+
+
+class PosingText:
+    __class__ = str  # type: ignore[assignment]
+
+
+@program((X,))
+def test_objects_that_say_what_they_are(x: Tensor) -> Any:
+    posing: Any = Posing(Derived())
+    kinds = [isinstance(posing, kind) for kind in (Derived, Base, Posing, str)]
+    text = PosingText()
+    return kinds, Derived.name(posing), isinstance(text, str), isinstance(text, int), x + 1
+
+
+class Weak:
+    __slots__ = ("__weakref__",)
+
+
+@program((X,))
+def test_slots_for_weak_references(x: Tensor) -> Any:
+    weak = Weak()
+    return hasattr(weak, "__weakref__"), hasattr(weak, "__dict__"), weak.__weakref__, x + 1
+
+
+class Ordered(type):
+    """Looks at its class before that has an order of bases."""
+
+    def mro(cls) -> list[type]:
+        seen = cls.__mro__, getattr(cls, "size", None), caught(super().mro)
+        return [cls, *seen[2][1:]] if seen[0] is None and seen[1] is None else []
+
+
+@program((X,), breaks=None)
+def test_classes_that_are_half_made(x: Tensor) -> Any:
+    made = Ordered("Made", (Sized, Base), {})
+    return [base.__name__ for base in made.__mro__], x + 1
+
+
+class Shortened(type):
+    def mro(cls) -> list[type]:
+        return super().mro()[:1] + super().mro()[2:]
+
+
+class Short(Derived, metaclass=Shortened):
+    pass
+
+
+@program((X,))
+def test_mro_is_not_what_the_class_has(x: Tensor) -> Any:
+    return len(type.mro(Short)), len(Short.__mro__), len(Short.mro()), x + 1

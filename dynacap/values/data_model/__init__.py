@@ -17,7 +17,6 @@ from dynacap.values.data_model.attributes import (
 from dynacap.values.data_model.calls import (
     call_special as call_special,
     call_value as call_value,
-    find_special as find_special,
 )
 from dynacap.values.data_model.items import (
     advance as advance,

@@ -12,6 +12,7 @@ from dynacap.values.data_model.attributes import (
     check_no_proxy,
     instance_dict,
     is_data_descriptor,
+    is_overridden,
     no_attribute,
     property_part,
     read_field,
@@ -27,8 +28,7 @@ _EXCEPTION_OR_NONE = (BaseException, type(None))
 
 def set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
     """``setattr(obj, name, value)``."""
-    setter = t.lookup(obj.cls, "__setattr__")
-    if isinstance(setter, types.FunctionType):
+    if is_overridden(t, obj.cls, "__setattr__"):
         call_special(t, obj, "__setattr__", [Const(name), value])
     else:
         generic_set_attribute(t, obj, name, value)
@@ -126,8 +126,7 @@ def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value)
 
 def delete_attribute(t: Tracer, obj: Value, name: str) -> None:
     """``delattr(obj, name)``."""
-    deleter = t.lookup(obj.cls, "__delattr__")
-    if isinstance(deleter, types.FunctionType):
+    if is_overridden(t, obj.cls, "__delattr__"):
         call_special(t, obj, "__delattr__", [Const(name)])
         return
     generic_delete_attribute(t, obj, name)

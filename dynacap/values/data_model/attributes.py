@@ -33,10 +33,7 @@ from dynacap.values.wording import error_of, instance_named
 
 _C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
-_GENERIC_GETATTRIBUTE = {
-    id(cls.__getattribute__)
-    for cls in (object, types.ModuleType, types.FunctionType, type(len), types.MethodType)
-}
+_CLASS_FIELD = vars(object)["__class__"]
 _TYPE_FIELDS = frozenset(
     "__name__ __qualname__ __module__ __doc__ __mro__ __bases__ __base__ __flags__"
     " __abstractmethods__ __annotations__ __text_signature__".split()
@@ -74,8 +71,7 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
         return _super_attribute(t, obj, name)
     cls = obj.cls
     check_no_proxy(t, cls)
-    getter = t.lookup(cls, "__getattribute__")
-    if id(getter) in _GENERIC_GETATTRIBUTE or not isinstance(getter, types.FunctionType):
+    if not is_overridden(t, cls, "__getattribute__"):
         found = _unless_raised(t, cls, lambda: generic_attribute(t, obj, name))
     else:
         arguments: list[Value] = [Const(name)]
@@ -87,6 +83,22 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     if found is None and isinstance(obj, Known) and isinstance(obj.value, types.ModuleType):
         return _module_getattr(t, obj, name)
     return found
+
+
+def is_overridden(t: Tracer, cls: type, name: str) -> bool:
+    """Whether a class has something of its own for ``__getattribute__`` or its kin."""
+    raw = t.lookup(cls, name)
+    return type(raw) not in _C_METHODS or raw.__name__ != name
+
+
+def claimed_class(t: Tracer, obj: Value) -> type:
+    """The class that ``isinstance`` and ``super`` believe: what the object says of itself."""
+    check_no_proxy(t, obj.cls)
+    own = t.lookup(obj.cls, "__class__") is _CLASS_FIELD
+    if own and not is_overridden(t, obj.cls, "__getattribute__"):
+        return obj.cls
+    said = real_of(find_attribute(t, obj, "__class__") or obj)
+    return said if isinstance(said, type) else obj.cls
 
 
 def check_no_proxy(t: Tracer, cls: type) -> None:
@@ -112,7 +124,7 @@ def generic_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     """``object.__getattribute__``: data descriptor, instance dict, other descriptor, class."""
     cls = obj.cls
     raw = t.lookup(cls, name)
-    if raw is not MISSING and is_data_descriptor(t, raw):
+    if raw is not MISSING and _comes_first(t, raw):
         return bind(t, raw, t.class_attribute(cls, name), obj, cls)
     attrs = instance_dict(t, obj)
     if attrs is not None:
@@ -189,10 +201,6 @@ def _bind_c_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cl
     return BoundMethod(Known(raw), _class_of(t, obj, cls))
 
 
-def _bind_c_method(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
-    return value if obj is None else BoundMethod(value, obj)
-
-
 def _bind_field(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value | None:
     return value if obj is None else read_field(t, raw, obj)
 
@@ -202,8 +210,9 @@ _BINDERS: dict[type, Any] = {
     staticmethod: _bind_staticmethod,
     classmethod: _bind_classmethod,
     types.ClassMethodDescriptorType: _bind_c_classmethod,
-    types.MethodDescriptorType: _bind_c_method,
-    types.WrapperDescriptorType: _bind_c_method,
+    **dict.fromkeys(
+        _C_METHODS, lambda t, raw, value, obj, cls: (obj and BoundMethod(value, obj)) or value
+    ),
     types.BuiltinFunctionType: lambda t, raw, value, obj, cls: value,
     types.GetSetDescriptorType: _bind_field,
     types.MemberDescriptorType: _bind_field,
@@ -232,7 +241,7 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
         if isinstance(obj, ExceptionValue) and raw.__objclass__ in vars(builtins).values():
             return Const(None)  # as the fields of built-in exceptions begin
         if isinstance(obj, ObjectValue):
-            return None
+            return Const(None) if raw.__name__ == "__weakref__" else None
         t.graph_break("unsupported-field", f"{obj.cls.__name__}.{raw.__name__}")
     return read_real_field(t, raw, obj, real)
 
@@ -296,8 +305,13 @@ def part_of(t: Tracer, real: Any, owner: Value, name: str) -> Value:
     return t.wrap(real, Attr(owner.source, name) if owner.source is not None else None)
 
 
+def _comes_first(t: Tracer, raw: Any) -> bool:
+    """Whether a raw class attribute is read before the instance dict."""
+    return is_data_descriptor(t, raw) and t.lookup(type(raw), "__get__") is not MISSING
+
+
 def is_data_descriptor(t: Tracer, raw: Any) -> bool:
-    """Whether a raw class attribute comes before the instance dict."""
+    """Whether a raw class attribute is set and deleted before the instance dict."""
     kind = type(raw)
     if kind is types.FunctionType or kind in _C_METHODS or kind is WrittenAttribute:
         return False
@@ -316,7 +330,7 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
     if isinstance(cls, enum.EnumType) and name in cls._member_map_:
         return t.wrap(cls._member_map_[name], None)
     meta_raw = t.lookup(meta, name)
-    if meta_raw is not MISSING and is_data_descriptor(t, meta_raw):
+    if meta_raw is not MISSING and _comes_first(t, meta_raw):
         if name in _TYPE_FIELDS or type(meta_raw) in C_FIELDS:
             return _type_field(t, obj, meta_raw, name)
         found = _unless_raised(
@@ -355,9 +369,10 @@ def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     as_class = obj.value if type(obj) is Known and isinstance(obj.value, type) else None
     if as_class is not None and derives(as_class, cls):
         return SuperValue(start, obj, as_class)
-    if not derives(obj.cls, cls):
+    kind = obj.cls if derives(obj.cls, cls) else claimed_class(t, obj)
+    if not derives(kind, cls):
         t.raise_real(error_of(super, cls, as_class or like(obj)))
-    return SuperValue(start, obj, obj.cls)
+    return SuperValue(start, obj, kind)
 
 
 def check_annotations(t: Tracer, kind: type, real: Any) -> None:
@@ -379,6 +394,7 @@ def _type_field(t: Tracer, obj: Known, raw: Any, name: str) -> Value | None:
 
 def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:
     start = obj.start.known()
+    t.lookup(obj.obj_type, name)  # breaks where the class is half made
     mro = obj.obj_type.__mro__
     at = next(index for index, base in enumerate(mro) if base is start)
     for base in mro[at + 1 :] if name != "__class__" else ():

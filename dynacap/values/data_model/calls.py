@@ -49,11 +49,6 @@ _NO_INSTANCES = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION
 _C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 
 
-def find_special(t: Tracer, obj: Value, name: str) -> Any:
-    """The raw special method of an object's type, or MISSING; the instance is not asked."""
-    return t.lookup(obj.cls, name)
-
-
 def call_special(t: Tracer, obj: Value, name: str, args: list[Value]) -> Value:
     """``type(obj).name(obj, *args)``, as the interpreter calls special methods."""
     cls = obj.cls

@@ -15,7 +15,7 @@ from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.build import build_known, builds_subclasses
 from dynacap.values.container import DictValue, ListValue, TupleValue
 from dynacap.values.data_model import call_special, call_value, get_attribute, truth
-from dynacap.values.data_model.attributes import check_no_proxy, make_super
+from dynacap.values.data_model.attributes import claimed_class, make_super
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import handles, is_none, real_of_known
@@ -54,7 +54,7 @@ def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
         if issubclass(obj.cls, cls):
             return True
         _guard_registrations(t, obj.cls, cls)
-        return _claims_class(t, obj, cls)
+        return issubclass(claimed_class(t, obj), cls)
     return truth(t, call_special(t, classinfo, "__instancecheck__", [obj]))
 
 
@@ -71,15 +71,6 @@ def _guard_registrations(t: Tracer, cls: type, base: type) -> None:
         machine: Any = t
         machine.guards.add(Predicate((), found.hold, "no class was registered for an abstract one"))
     found.add(cls, base)
-
-
-def _claims_class(t: Tracer, obj: Value, cls: type) -> bool:
-    """``isinstance`` believes an object whose ``__class__`` is a property."""
-    check_no_proxy(t, obj.cls)
-    if not isinstance(t.lookup(obj.cls, "__class__"), property):
-        return False
-    claimed = real_of_known(get_attribute(t, obj, "__class__"))
-    return isinstance(claimed, type) and issubclass(claimed, cls)
 
 
 def _ask(t: Tracer, classinfo: Value, name: str, operand: Value, check: Any) -> bool:
@@ -218,7 +209,7 @@ def _instancecheck(t: Tracer, cls: Known, instance: Value) -> Value:
     if issubclass(instance.cls, cls.value):
         return Const(True)
     _guard_registrations(t, instance.cls, cls.value)
-    return Const(_claims_class(t, instance, cls.value))
+    return Const(issubclass(claimed_class(t, instance), cls.value))
 
 
 @handles(type.__subclasscheck__, abc.ABCMeta.__subclasscheck__)
@@ -230,7 +221,8 @@ def _subclasscheck(t: Tracer, cls: Known, subclass: Value) -> Value:
 
 @handles(type.mro)
 def _mro(t: Tracer, cls: Known, /) -> Value:
-    return ListValue([t.class_value(base) for base in cls.value.__mro__])
+    t.lookup(cls.value, "mro")  # breaks where the class is half made
+    return ListValue([t.class_value(base) for base in type.mro(cls.value)])
 
 
 @handles(types.SimpleNamespace.__new__)
