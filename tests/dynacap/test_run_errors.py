@@ -80,13 +80,24 @@ def test_in_place_before_what_raises(x: Tensor, at: Tensor) -> Any:
     return y
 
 
-@program((X, GOOD, []), (X, BAD, []), breaks=1)
-def test_effects_and_a_change_before_an_error_that_leaves(
+@program((X, GOOD, []), (X, BAD, []), graphs=1)
+def test_effects_and_a_change_before_an_index_out_of_range(
     x: Tensor, at: Tensor, log: list[str]
 ) -> Any:
     log.append("before")
     x.add_(1)
     y = x[at]
+    log.append("after")
+    return y
+
+
+@program((X, torch.eye(2), []), (X, -torch.eye(2), []), breaks=1)
+def test_effects_and_a_change_before_an_error_that_leaves(
+    x: Tensor, matrix: Tensor, log: list[str]
+) -> Any:
+    log.append("before")
+    x.add_(1)
+    y = torch.linalg.cholesky(matrix)
     log.append("after")
     return y
 
