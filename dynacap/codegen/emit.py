@@ -21,6 +21,7 @@ from typing import Any
 
 from dynacap.backends.numpy_layer.memory import shown_as
 from dynacap.codegen import runtime
+from dynacap.guards.raw import type_lookup
 from dynacap.guards.source import FunctionGlobals, Source
 from dynacap.values.array import ArrayValue
 from dynacap.values.base import NONE, Alias, Const, Known, Lazy, Value
@@ -150,13 +151,19 @@ class Emitter:
         text: str = rebuild(self)
         return self.let(value.cls.__name__, text)
 
-    def fill_attributes(self, value: Stored | TensorValue, name: str) -> None:
+    def fill_attributes(self, value: Stored | TensorValue | FunctionValue, name: str) -> None:
         """Set the instance dict of an object that was just made."""
         attrs = value.attrs
         if attrs is None or not attrs.fresh:
             return
         text = self.dict_items(attrs)
-        self.line(f"{name}.__dict__.update({{{text}}})")
+        self.line(f"{self.attributes(name, value.cls)}.update({{{text}}})")
+
+    def attributes(self, name: str, cls: type) -> str:
+        """The instance dict of an object, whatever its class gives for ``__dict__``."""
+        ways = type_lookup(cls, "__getattribute__"), type(type_lookup(cls, "__dict__"))
+        plain = ways == (object.__getattribute__, types.GetSetDescriptorType)
+        return f"{name}.__dict__" if plain else f"{self.helper(runtime.attributes_of)}({name})"
 
     def give_traceback(self, value: ExceptionValue, name: str) -> None:
         """Add to the traceback of an exception that was raised while capturing."""
@@ -255,7 +262,7 @@ def dict_method(e: Emitter, cls: type, method: str) -> str:
 
 def _dict(e: Emitter, value: DictValue) -> str:
     if value.owner is not None:
-        return e.let("attributes", f"{e.expr(value.owner)}.__dict__")
+        return e.let("attributes", e.attributes(e.expr(value.owner), value.owner.cls))
     cls = value.type_
     kinds = (collections.OrderedDict, collections.defaultdict, dict)
     base: Any = next(base for base in kinds if issubclass(cls, base))
@@ -378,9 +385,7 @@ def _function(e: Emitter, value: FunctionValue) -> str:
         e.line(f"{asked}.update({{{e.dict_items(value.annotations)}}})")
     elif value.annotations is not None:
         e.line(f"{name}.__annotations__ = {e.expr(value.annotations)}")
-    if value.attrs is not None and value.attrs.fresh:
-        for key, item in value.attrs.items(e.machine):
-            e.line(f"{name}.__dict__[{e.expr(key)}] = {e.expr(item)}")
+    e.fill_attributes(value, name)
     return name
 
 

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import types
 from collections.abc import Iterator
+from ctypes import PYFUNCTYPE, py_object, pythonapi
 from typing import Any
 
 from dynacap.hook.bodies import body, is_body
@@ -14,6 +15,8 @@ from dynacap.opcodes.assemble import location
 
 CellType = types.CellType
 _HEAP_TYPE = 1 << 9
+# an object's own dict, whatever its class says that ``__dict__`` is
+attributes_of = PYFUNCTYPE(py_object, py_object)(("PyObject_GenericGetDict", pythonapi))
 
 
 def object_new(cls: type) -> Any:

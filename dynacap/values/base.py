@@ -166,6 +166,8 @@ class Known(Value):
         return self.value
 
     def describe(self) -> str:
+        if hasattr(type(self.value).__getattribute__, "__code__"):
+            return object.__repr__(self.value)  # code of the user's is not asked
         name = getattr(self.value, "__qualname__", None) or getattr(self.value, "__name__", None)
         return str(name) if name else _short_repr(self.value)
 

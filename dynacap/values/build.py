@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from dynacap.guards.raw import IMMUTABLE_TYPE, storage
+from dynacap.guards.raw import IMMUTABLE_TYPE, is_a, storage
 from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
 from dynacap.hook import original_code
 from dynacap.values.base import Known, Lazy, Value
@@ -97,7 +97,7 @@ def build_object(t: Tracer, real: Any, source: Source | None) -> Value:
 def build_known(t: Tracer, real: Any, source: Source | None) -> Value:
     """An object that is known by identity."""
     if source is not None:
-        if isinstance(real, _BOUND) and _is_bound(real):
+        if is_a(real, _BOUND) and _is_bound(real):
             return _build_builtin_method(t, real, source)
         t.guard("IdIs", source, real)
     return Known(real, source=source)

@@ -416,3 +416,59 @@ class Short(Derived, metaclass=Shortened):
 @program((X,))
 def test_mro_is_not_what_the_class_has(x: Tensor) -> Any:
     return len(type.mro(Short)), len(Short.__mro__), len(Short.mro()), x + 1
+
+
+class Hiding:
+    """Keeps its attributes where ``__dict__`` does not show them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        return {"hidden": True}
+
+
+@program((X,), breaks=None)
+def test_objects_are_filled_behind_their_own_attributes(x: Tensor) -> Any:
+    posing, hiding = Posing(Derived()), Hiding(3)
+    print("between")
+    return Derived.name(posing), hiding.size, hiding.__dict__, x + 1
+
+
+class Noting(types.ModuleType):
+    """A module that notes what it is asked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        NOTED.append(name)
+        return super().__getattribute__(name)
+
+
+NOTED: list[str] = []
+
+
+@program((X,), breaks=None)
+def test_modules_are_asked_only_by_the_program(x: Tensor) -> Any:
+    NOTED.clear()
+    noting: Any = Noting("noting")
+    noting.size = 3
+    return noting.size, list(NOTED), x + 1
+
+
+class Above(type):
+    """Asks for what is above its class before that is known."""
+
+    def mro(cls) -> list[type]:
+        return [cls, object] if caught(getattr, super(), "size") else []
+
+
+class HalfMade(type):
+    def mro(cls) -> list[type]:
+        found = caught(lambda: super(cls, cls).size)  # type: ignore[misc]
+        return [cls, object] if found[0] is AttributeError else []
+
+
+@program((X,), breaks=None)
+def test_super_of_classes_that_are_half_made(x: Tensor) -> Any:
+    made = [kind("Made", (), {}).__mro__[1:] for kind in (Above, HalfMade)]
+    return made, x + 1

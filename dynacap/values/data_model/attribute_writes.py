@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any, NoReturn
 
-from dynacap.guards.raw import IMMUTABLE_TYPE
+from dynacap.guards.raw import IMMUTABLE_TYPE, is_a
 from dynacap.values.base import DELETED, MISSING, Const, Known, Value
 from dynacap.values.data_model.attributes import (
     C_FIELDS,
@@ -36,7 +36,7 @@ def set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
 
 def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
     """``object.__setattr__``: a data descriptor, else the instance dict."""
-    if type(obj) is Known and isinstance(obj.value, type):
+    if type(obj) is Known and is_a(obj.value, type):
         _set_class_attribute(t, obj, name, value)
         return
     raw = t.lookup(obj.cls, name)
@@ -134,7 +134,7 @@ def delete_attribute(t: Tracer, obj: Value, name: str) -> None:
 
 def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
     """``object.__delattr__``."""
-    if isinstance(obj, Known) and isinstance(obj.value, type):
+    if isinstance(obj, Known) and is_a(obj.value, type):
         t.graph_break("class-attribute-write", f"{obj.value.__name__}.{name} is deleted")
     raw = t.lookup(obj.cls, name)
     if raw is not MISSING and is_data_descriptor(t, raw):

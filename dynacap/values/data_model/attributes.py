@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from dynacap.guards.raw import derives
+from dynacap.guards.raw import derives, is_a
 from dynacap.guards.source import Attr, InstanceDict, Source
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.build import builds, guard_type
@@ -65,7 +65,7 @@ def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
 
 
 def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
-    if type(obj) is Known and isinstance(obj.value, type):
+    if type(obj) is Known and is_a(obj.value, type):
         return _type_attribute(t, obj, name)
     if type(obj) is SuperValue:
         return _super_attribute(t, obj, name)
@@ -80,7 +80,7 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
         found = find_attribute(t, obj.func, name)
     if found is None and t.lookup(cls, "__getattr__") is not MISSING:
         return call_special(t, obj, "__getattr__", [Const(name)])
-    if found is None and isinstance(obj, Known) and isinstance(obj.value, types.ModuleType):
+    if found is None and isinstance(obj, Known) and is_a(obj.value, types.ModuleType):
         return _module_getattr(t, obj, name)
     return found
 
@@ -184,8 +184,7 @@ def _bind_staticmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls
 
 def _class_of(t: Tracer, obj: Value | None, cls: type) -> Value:
     """What a class method gets for its class, if it is found through ``obj``."""
-    found = isinstance(obj, Known) and isinstance(obj.value, type)
-    return obj if found and obj is not None else t.class_value(cls)
+    return obj if obj is not None and is_a(real_of(obj), type) else t.class_value(cls)
 
 
 def _bind_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
@@ -201,10 +200,6 @@ def _bind_c_classmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cl
     return BoundMethod(Known(raw), _class_of(t, obj, cls))
 
 
-def _bind_field(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value | None:
-    return value if obj is None else read_field(t, raw, obj)
-
-
 _BINDERS: dict[type, Any] = {
     property: _bind_property,
     staticmethod: _bind_staticmethod,
@@ -214,8 +209,9 @@ _BINDERS: dict[type, Any] = {
         _C_METHODS, lambda t, raw, value, obj, cls: (obj and BoundMethod(value, obj)) or value
     ),
     types.BuiltinFunctionType: lambda t, raw, value, obj, cls: value,
-    types.GetSetDescriptorType: _bind_field,
-    types.MemberDescriptorType: _bind_field,
+    **dict.fromkeys(
+        C_FIELDS, lambda t, raw, value, obj, cls: read_field(t, raw, obj) if obj else value
+    ),
 }
 
 
@@ -297,7 +293,7 @@ def instance_dict(t: Tracer, obj: Value) -> DictValue | None:
 def _has_dict(obj: Value) -> bool:
     if not hasattr(obj, "attrs"):
         return False
-    return obj.cls.__dictoffset__ != 0 and not isinstance(real_of(obj), type)
+    return obj.cls.__dictoffset__ != 0 and not is_a(real_of(obj), type)
 
 
 def part_of(t: Tracer, real: Any, owner: Value, name: str) -> Value:
@@ -329,7 +325,7 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
         return t.graph_break("class-dict", f"{cls.__name__}.__dict__ is read")
     if isinstance(cls, enum.EnumType) and name in cls._member_map_:
         return t.wrap(cls._member_map_[name], None)
-    meta_raw = t.lookup(meta, name)
+    found, meta_raw = None, t.lookup(meta, name)
     if meta_raw is not MISSING and _comes_first(t, meta_raw):
         if name in _TYPE_FIELDS or type(meta_raw) in C_FIELDS:
             return _type_field(t, obj, meta_raw, name)
@@ -340,8 +336,6 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
         return bind(t, raw, t.class_attribute(cls, name), None, cls)
     elif meta_raw is not MISSING:
         return bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
-    else:
-        found = None
     if found is None and t.lookup(meta, "__getattr__") is not MISSING:
         return call_special(t, obj, "__getattr__", [Const(name)])
     return found
@@ -366,7 +360,7 @@ def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     A class may be either: ``super()`` in a metaclass's method has the class as its instance.
     """
     cls = start.known()
-    as_class = obj.value if type(obj) is Known and isinstance(obj.value, type) else None
+    as_class = obj.value if type(obj) is Known and is_a(obj.value, type) else None
     if as_class is not None and derives(as_class, cls):
         return SuperValue(start, obj, as_class)
     kind = obj.cls if derives(obj.cls, cls) else claimed_class(t, obj)
