@@ -1,5 +1,6 @@
 """Faults of the data model that were found, each in its smallest form."""
 
+import enum
 import operator
 import types
 from typing import Any
@@ -472,3 +473,30 @@ class HalfMade(type):
 def test_super_of_classes_that_are_half_made(x: Tensor) -> Any:
     made = [kind("Made", (), {}).__mro__[1:] for kind in (Above, HalfMade)]
     return made, x + 1
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 3
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        NOTED.append(str(value))
+        if value == "none":
+            raise LookupError(value)
+        return cls.BLUE if value == "three" else None
+
+
+@program(*((X, value) for value in ("three", "four", "none", 1, "three", "four")), breaks=None)
+def test_enums_that_are_asked_for_what_they_lack(x: Tensor, value: Any) -> Any:
+    NOTED.clear()
+    try:
+        found: Any = Color(value)
+    except (ValueError, LookupError) as error:
+        found = type(error), str(error), type(error.__context__)
+    return found, list(NOTED), x + 1
+
+
+@program((X,))
+def test_enums_by_the_values_that_they_have(x: Tensor) -> Any:
+    return Color(1), Color(3), x + Color(3).value

@@ -82,8 +82,7 @@ def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> No
     elif type(raw) in C_FIELDS:
         _set_field(t, raw, obj, value)
     else:
-        descriptor = t.class_attribute(obj.cls, name)
-        call_special(t, descriptor, "__set__", [obj, value])
+        call_special(t, t.class_attribute(obj.cls, name), "__set__", [obj, value])
 
 
 def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:

@@ -52,8 +52,10 @@ folds(*_FOLDED.values())
 
 @handles(enum.EnumType.__call__)
 def _enum_call(t: Tracer, cls: Known, /, *args: Value, **kwargs: Value) -> Value:
-    if len(args) != 1 or kwargs:
-        return t.graph_break("class-creation", "an enum is made by a call")
+    plain = args and type(args[0]) is Const and args[0].value in cls.value._value2member_map_
+    plain = plain or t.lookup(cls.value, "_missing_").__module__ == "enum"
+    if len(args) != 1 or kwargs or not plain:
+        return t.graph_break("class-creation", "an enum is made, or its _missing_ asked, by a call")
     return fold_or_break(t, cls.value, [args[0]], {})
 
 
