@@ -124,11 +124,25 @@ def backend_name(backend: object) -> str:
     for name, registered in _registered.items():
         if registered is backend:
             return name
+    backend = _itself(backend)
+    known = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", None)
+    return str(known or type(backend).__name__)
+
+
+def makes_functional(backend: object) -> bool:
+    """Whether changes of inputs become changes of copies, which are written back at the end: in the
+    native backend and in torch's.
+    """
+    itself = _itself(backend)
+    return isinstance(itself, torch_bridge.TorchBackend) or itself is _registered.get("native")
+
+
+def _itself(backend: object) -> object:
+    """A backend without what was bound to it."""
     while isinstance(backend, partial):
         checked = isinstance(backend.func, Verification)
         backend = backend.args[0] if checked else backend.func
-    known = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", None)
-    return str(known or type(backend).__name__)
+    return backend
 
 
 def _by_name(

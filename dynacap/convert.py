@@ -11,7 +11,7 @@ from typing import Any
 from dynacap import log
 from dynacap.backends import compile_graph, eager, interpreter
 from dynacap.backends.numpy_layer.memory import as_tensor
-from dynacap.backends.registry import Backend
+from dynacap.backends.registry import Backend, makes_functional
 from dynacap.break_reasons import RUNNING_FRAME
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
@@ -99,7 +99,7 @@ def build_entry(
     sets_state = machine.tensors.state_nodes > 0
     computes = count_ops(graph) > machine.tensors.state_nodes
     compiled, seconds = graph.forward, 0.0
-    if computes and not machine.tensors.stays_eager:
+    if computes and not (machine.tensors.stays_eager and makes_functional(backend)):
         started = time.perf_counter()
         before = current_state()
         try:
