@@ -161,8 +161,8 @@ def test_functions_under_a_trace_function(x: Tensor, log: list[Any]) -> Any:
             log.append((frame.f_code.co_name, frame.f_lineno))
         return note
 
-    before, x = sys.gettrace(), traced(x)
+    x = traced(x)
     sys.settrace(note)
     x = traced(x)
-    sys.settrace(before)
+    sys.settrace(None)
     return traced(x)
