@@ -91,14 +91,17 @@ def plain_name(target: Any) -> str:
     """The name of what is called, without the underscore of an in-place form."""
     if isinstance(target, str):
         return target.rstrip("_") if not target.endswith("__") else target
-    if hasattr(target, "_schema"):
-        return str(target._schema.name.rpartition("::")[2]).rstrip("_")
+    schema: Any = getattr(target, "_schema", None)
+    if hasattr(schema, "name"):
+        return str(schema.name.rpartition("::")[2]).rstrip("_")
     return str(getattr(target, "__name__", "")).rstrip("_") or type(target).__name__
 
 
 def _is_foreign(node: Node) -> bool:
     """An operator that is not torch's own: nothing is known of it."""
     target = node.target
+    if isinstance(getattr(target, "_schema", None), str):  # made by torch.library.custom_op
+        return True
     if hasattr(target, "_schema") or hasattr(target, "overloads"):
         return getattr(target, "namespace", "aten") not in _OWN_NAMESPACES
     module = getattr(target, "__module__", None) or "torch"

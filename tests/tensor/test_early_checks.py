@@ -149,3 +149,31 @@ def test_sizes_that_vary_in_one_graph() -> None:
     compiled = dynacap.compile(step, fullgraph=True)
     for extra in range(4):
         compiled(_grown(Cache(), extra), torch.tensor(extra), USES["store"])
+
+
+@torch.library.custom_op("dynacap_tests::positive", mutates_args=())
+def positive(x: Tensor) -> Tensor:
+    if x.min() < 0:
+        raise ValueError("negative")
+    return x.sqrt()
+
+
+@positive.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def test_an_operator_of_the_users() -> None:
+    """Nothing is known of it but that it may raise."""
+
+    def function(x: Tensor) -> Any:
+        return positive(x) + 1
+
+    def late(x: Tensor, log: list[int]) -> Any:
+        log.append(1)
+        x.add_(1)
+        return positive(x), log
+
+    check_same(function, (torch.ones(2),), (torch.zeros(2),), graphs=1, breaks=0, backward=False)
+    check_same(function, (torch.ones(2),), (-torch.ones(2),), backward=False)
+    check_same(late, (torch.ones(2), []), (-2 * torch.ones(2), []), breaks=1, backward=False)
