@@ -207,7 +207,11 @@ def strided_facts(taken: Snapshot, value: torch.Tensor, path: str) -> dict[str, 
     """What only a tensor with data of its own can tell."""
     with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
         raw = value.detach()
-        memory = taken.memory_of(raw.untyped_storage().data_ptr(), path)
+        # What a wrapper computes has new memory each time, perhaps that of the last one.
+        if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+            memory = "own"
+        else:
+            memory = taken.memory_of(raw.untyped_storage().data_ptr(), path)
         numbers = raw.resolve_conj().resolve_neg().clone()
     return {
         "stride": Leaf(value.stride()),
