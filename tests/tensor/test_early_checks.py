@@ -96,7 +96,15 @@ def test_what_the_index_is_made_of_is_written(change: Any, start: int) -> None:
     check_same(_copied, good, (torch.zeros(4, 3), torch.tensor([0, 1]) + start, change))
 
 
-@pytest.mark.parametrize("use", [USES["index_add_"], USES["store"]])
+UNCHECKED = {  # calls whose indices are not looked at before
+    "put_": lambda cache, at: cache.keys.put_(at + 8, ONES[0, :2], accumulate=True),
+    "scatter_reduce_": lambda cache, at: cache.keys.scatter_reduce_(0, at[:, None], ONES, "sum"),
+    "index_reduce_": lambda cache, at: cache.keys.index_reduce_(0, at, ONES + 1, "mean"),
+    "index_put_": lambda cache, at: cache.keys.index_put_((at,), ONES, accumulate=True),
+}
+
+
+@pytest.mark.parametrize("use", [USES["index_add_"], USES["store"], *UNCHECKED.values()])
 def test_the_change_itself_raises_midway(use: Any) -> None:
     """What eager has written by then is written once."""
 
