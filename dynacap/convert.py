@@ -12,6 +12,7 @@ from dynacap import log
 from dynacap.backends import compile_graph, eager, interpreter
 from dynacap.backends.numpy_layer.memory import as_tensor
 from dynacap.backends.registry import Backend, makes_functional
+from dynacap.backends.torch_state import current_state, restore_state
 from dynacap.break_reasons import RUNNING_FRAME
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
@@ -28,7 +29,6 @@ from dynacap.torch_compile import skip_code
 from dynacap.values.array import MemoryValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.family import is_symbolic
-from dynacap.values.tensor.torch_state import current_state, restore_state
 from dynacap.values.tensor.value import TensorValue
 
 _graph_log = log.channel("graph")

@@ -42,14 +42,7 @@ from dynacap.executor.chain import Site
 from dynacap.guards import Checker, EntryTable, Failure, GuardSet, make_checker, make_table
 from dynacap.guards.source import Local, Source
 from dynacap.hook import choose_hook
-from dynacap.misses import (
-    Recompiles,
-    log_break,
-    log_bytecode,
-    log_guards,
-    told,
-    warn_internal,
-)
+from dynacap.misses import Recompiles, log_break, log_bytecode, log_guards, told, warn_internal
 from dynacap.opcodes import decode
 from dynacap.recovery import Recovery
 from dynacap.suspend import Suspend, suspend_plain
@@ -200,12 +193,7 @@ class Place:
         return built.fn, values
 
     def _store_skip(
-        self,
-        session: Session,
-        guards: GuardSet,
-        refusal: DynacapError,
-        flat: Flat,
-        started: float,
+        self, session: Session, guards: GuardSet, refusal: DynacapError, flat: Flat, started: float
     ) -> tuple[Callable[..., Any], Flat]:
         """What cannot be captured runs as plain Python whenever these guards hold."""
         why = str(refusal)

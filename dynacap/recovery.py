@@ -16,11 +16,11 @@ from typing import Any
 import torch
 
 from dynacap import log
+from dynacap.backends.torch_state import current_state, restore_state
 from dynacap.config import config
 from dynacap.errors import DynacapError
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.replay import Replay, replay_of
-from dynacap.values.tensor.torch_state import current_state, restore_state
 
 Forward = Callable[..., Any]
 RandomState = tuple[torch.Tensor, list[torch.Tensor]]

@@ -72,10 +72,7 @@ def _bind(m: Outside, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> l
 
 
 def _bind_keywords(
-    fn: FunctionValue,
-    named: tuple[str, ...],
-    locals_: list[Value | None],
-    kwargs: Kwargs,
+    fn: FunctionValue, named: tuple[str, ...], locals_: list[Value | None], kwargs: Kwargs
 ) -> Kwargs:
     if not kwargs:
         return kwargs

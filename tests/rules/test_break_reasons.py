@@ -10,7 +10,9 @@ import pytest
 from dynacap.break_reasons import REASONS
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted(p for folder in ("dynacap", "backends") for p in (ROOT / folder).rglob("*.py"))
+FILES = sorted(
+    p for folder in ("dynacap", "guards", "backends") for p in (ROOT / folder).rglob("*.py")
+)
 BREAKERS = {"graph_break", "GraphBreak", "SkipFrame", "Refusal", "UnfitError"}
 SLUG = re.compile(r"[a-z]+(-[a-z]+)*")
 

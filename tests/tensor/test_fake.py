@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import dynacap
-from dynacap.values.tensor.fake import FakeWorld
+from dynacap.backends.fakes.world import FakeWorld
 
 BASE = torch.arange(24.0).reshape(2, 3, 4)
 LEAF = BASE.clone().requires_grad_()

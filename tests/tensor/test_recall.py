@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import dynacap
+from dynacap.backends.fakes import memo
+from dynacap.backends.fakes.memo import Kept
 from dynacap.testing import Scenario, call, program, scenario
-from dynacap.values.tensor import recall
 from dynacap.values.tensor.arguments import lower_all, lower_keywords
-from dynacap.values.tensor.recall import Call, Kept, Recall
+from dynacap.values.tensor.recall import Call, Recall
 
 X = torch.arange(12.0).reshape(3, 4) - 5
 LEAF = torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
@@ -44,9 +45,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return result
 
     monkeypatch.setattr(Recall, "make", checked)
-    recall.forget()
+    memo.forget()
     yield names
-    recall.forget()
+    memo.forget()
 
 
 def capture_twice(function: Callable[..., Any], *args: Any) -> None:
@@ -202,10 +203,10 @@ def test_forward_of_a_custom_gradient_records_nothing(made: list[str]) -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recall, "MOST", 5)
+    monkeypatch.setattr(memo, "MOST", 5)
 
     def f(x: Tensor) -> Any:
         return [x * n for n in range(20)]
 
     capture_twice(f, X)
-    assert len(recall._kept) <= 5
+    assert len(memo._kept) <= 5

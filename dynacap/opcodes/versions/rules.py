@@ -10,11 +10,7 @@ CONVERSIONS = (None, str, repr, ascii)
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 TESTS = ("TRUE", "FALSE", "NONE", "NOT_NONE")
 
-RENAMED = {
-    "JUMP_FORWARD": "JUMP",
-    "JUMP_BACKWARD": "JUMP",
-    "JUMP_BACKWARD_NO_INTERRUPT": "JUMP",
-}
+RENAMED = {"JUMP_FORWARD": "JUMP", "JUMP_BACKWARD": "JUMP", "JUMP_BACKWARD_NO_INTERRUPT": "JUMP"}
 
 
 # -- rules by the kind of operand -----------------------------------------------------------------

@@ -11,14 +11,7 @@ from typing import Any
 from dynacap.guards.raw import IMMUTABLE_TYPE, derives
 from dynacap.guards.source import Attr
 from dynacap.hook import field_of_function
-from dynacap.values.base import (
-    MISSING,
-    Alias,
-    Const,
-    Known,
-    NotConstant,
-    Value,
-)
+from dynacap.values.base import MISSING, Alias, Const, Known, NotConstant, Value
 from dynacap.values.container import (
     DictValue,
     ListValue,
@@ -31,13 +24,7 @@ from dynacap.values.data_model.exceptions import init_exception, new_exception
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.natives import find_native, find_polyfill, is_pure, native
-from dynacap.values.object import (
-    ExceptionValue,
-    ObjectValue,
-    PayloadValue,
-    PropertyValue,
-    plain,
-)
+from dynacap.values.object import ExceptionValue, ObjectValue, PayloadValue, PropertyValue, plain
 from dynacap.values.stand_in import ASKED, StandIn, run, value_of
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer

@@ -22,10 +22,7 @@ from dynacap.values.data_model.attribute_writes import (
     generic_delete_attribute,
     generic_set_attribute,
 )
-from dynacap.values.data_model.attributes import (
-    generic_attribute,
-    no_attribute,
-)
+from dynacap.values.data_model.attributes import generic_attribute, no_attribute
 from dynacap.values.data_model.calls import new_object, type_call
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like

@@ -10,13 +10,7 @@ from dynacap.values.data_model import binary_op, call_special, truth
 from dynacap.values.data_model.operators import two_sided
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.identity import IdentityValue
-from dynacap.values.library.handlers import (
-    constant_of,
-    folded,
-    handles,
-    is_none,
-    real_of_known,
-)
+from dynacap.values.library.handlers import constant_of, folded, handles, is_none, real_of_known
 from dynacap.values.tracer import Tracer
 
 

@@ -82,12 +82,7 @@ def find(t: Tracer, self: Sequence, item: Value, start: int, stop: int) -> int |
 
 @handles(*methods("index", *_ALL))
 def _index(
-    t: Tracer,
-    self: Sequence,
-    item: Value,
-    start: Value | None = None,
-    stop: Value | None = None,
-    /,
+    t: Tracer, self: Sequence, item: Value, start: Value | None = None, stop: Value | None = None, /
 ) -> Value:
     size = len(self.items)
     low = 0 if start is None else index_of(t, start, _NO_BOUND)

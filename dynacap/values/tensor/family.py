@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-)
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.autograd import forward_ad
 from torch.utils._device import DeviceContext
 
+from dynacap.backends.fakes.world import FakeWorld
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
+from dynacap.backends.torch_state import State, current_state
 from dynacap.config import config
 from dynacap.errors import GraphBreak
 from dynacap.fxlite.graph import Graph
@@ -34,17 +33,10 @@ from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor import breaks, fields, indexing
 from dynacap.values.tensor.arguments import lower_all, lower_keywords
 from dynacap.values.tensor.dynamic import History
-from dynacap.values.tensor.fake import FakeWorld
 from dynacap.values.tensor.late_errors import LateErrors
 from dynacap.values.tensor.recall import Call, Recall, writes
-from dynacap.values.tensor.results import (
-    holds_symbols,
-    holds_tensors,
-    static_value,
-    wrap_result,
-)
+from dynacap.values.tensor.results import holds_symbols, holds_tensors, static_value, wrap_result
 from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
-from dynacap.values.tensor.torch_state import State, current_state
 from dynacap.values.tensor.unbacked import read_elements
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
@@ -303,12 +295,7 @@ class TensorFamily:
         return args[0]
 
     def emit(
-        self,
-        t: Tracer,
-        op: str,
-        target: Any,
-        args: list[Value],
-        kwargs: dict[str, Value],
+        self, t: Tracer, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]
     ) -> Value:
         """Run an operation on fakes and add its node, unless the result is static metadata."""
         node_args, fake_args = lower_all(t, args)

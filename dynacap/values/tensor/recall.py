@@ -1,14 +1,7 @@
-"""What an operation gave the last time it met operands like these.
+"""The memory of what operations gave (``backends.fakes.memo``) as one capture uses it.
 
-Running an operation on fake tensors takes 80 to 500 microseconds, and a model does the same few
-dozen operations over and over.  What a result looks like follows from the operation, the metadata
-of its tensors, its constants and torch's state; so it is kept, process-wide, under all of these.
-Making a fake from what is kept takes 15 microseconds.
-
-Not kept: results of what writes in place, what makes tensors from nothing, and what gives an
-operand back.  A view that is made from memory shares no storage with its base, which matters only
-once something is written in place: before that the views of a capture are made again for real
-(:meth:`Recall.settle`).
+Views that are made from memory share no storage with their bases, which matters only once something
+is written in place: before that the views of a capture are made again for real.
 """
 
 from __future__ import annotations
@@ -20,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch._subclasses.fake_tensor import FakeTensor
 
+from dynacap.backends.fakes.memo import Kept, Look, find, keep, look_at, make, parts, shares, state
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.symbol import SymbolValue
@@ -29,12 +22,8 @@ from dynacap.values.tensor.surface import DUNDERS, is_torch_function
 from dynacap.values.tensor.value import TensorValue
 
 if TYPE_CHECKING:
-    from dynacap.values.tensor.fake import FakeWorld
+    from dynacap.backends.fakes.world import FakeWorld
 
-MOST = 20_000  # entries; a program that makes more has shapes that change all the time
-
-_empty_strided = torch.empty_strided
-_mirror_gradient: Any = torch._mirror_autograd_meta_to  # type: ignore[attr-defined]
 _READING = frozenset(
     {f for name, f in DUNDERS.items() if name[2] != "i" or name == "__invert__"}
     | {operator.getitem, getattr}
@@ -46,24 +35,6 @@ _INPLACE_POSITION = {
 }
 
 
-class Look(NamedTuple):
-    """The metadata of one tensor; ``view`` if it shares the storage of an operand."""
-
-    shape: torch.Size
-    stride: tuple[int, ...]
-    dtype: torch.dtype
-    device: torch.device
-    requires_grad: bool
-    view: bool
-
-
-class Kept(NamedTuple):
-    """What an operation gave: a tensor, or a container of the type ``container`` of tensors."""
-
-    looks: tuple[Look, ...]
-    container: type | None
-
-
 class Call(NamedTuple):
     """A call of an operation: what goes into the graph, and its operands as values."""
 
@@ -71,6 +42,10 @@ class Call(NamedTuple):
     target: Any
     args: list[Value]
     kwargs: dict[str, Value]
+
+    def tensors(self) -> list[torch.Tensor]:
+        """The fakes among its operands."""
+        return _tensors([*self.args, *self.kwargs.values()])
 
 
 class View(NamedTuple):
@@ -83,14 +58,6 @@ class View(NamedTuple):
 
 class NoKey(Exception):
     """An operand cannot be compared with another; never leaves this module."""
-
-
-_kept: dict[Hashable, Kept | None] = {}
-
-
-def forget() -> None:
-    """Drop everything that is kept."""
-    _kept.clear()
 
 
 def writes(call: Call) -> bool:
@@ -125,7 +92,7 @@ class Recall:
         """What decides about the result; None if there is no telling."""
         op, target, args, kwargs = call
         if self._state is None:
-            self._state = _state()
+            self._state = state()
         try:
             operands: list[Any] = [_mark(value) for value in args]
             for name, value in kwargs.items():
@@ -138,52 +105,24 @@ class Recall:
 
     def find(self, key: Hashable) -> Kept | None:
         """What is kept under a key."""
-        try:
-            return _kept.get(key)
-        except TypeError:  # a constant that cannot be hashed
-            return None
+        return find(key)
 
     def keep(self, key: Hashable, call: Call, result: Any) -> None:
-        """Note what an operation gave, if it is of a kind that can be made again."""
-        tensors = result if isinstance(result, list | tuple) else (result,)
-        operands = _tensors([*call.args, *call.kwargs.values()])
-        storages = {_storage(fake) for fake in operands if type(fake) is FakeTensor}
-        views = [type(t) is FakeTensor and _storage(t) in storages for t in tensors]
+        """Note what an operation gave."""
+        operands = call.tensors()
+        views = shares(result, operands)
         if self._views and any(views):  # perhaps of one that is yet to be made
             self._views.append(View(call, torch.is_grad_enabled(), result))
-        if key is None or not tensors or not all(_can_be_made(t, operands) for t in tensors):
-            return
-        looks = tuple(_look(t, view=view) for t, view in zip(tensors, views, strict=True))
-        lists = any(type(value) is ListValue for value in call.args)
-        if lists and any(look.view for look in looks):
-            return  # the list may change before the view is made again
-        if len(_kept) >= MOST:
-            _kept.clear()
-        try:
-            _kept[key] = Kept(looks, None if tensors[0] is result else type(result))
-        except TypeError:
-            return
+        # a list may change before the view is made again
+        if key is not None and not (any(views) and any(type(v) is ListValue for v in call.args)):
+            keep(key, result, operands, views)
 
     def make(self, kept: Kept, call: Call) -> Any:
         """The result anew, from what is kept."""
-        source = None
-        if any(look.requires_grad for look in kept.looks):
-            operands = _tensors([*call.args, *call.kwargs.values()])
-            source = next(fake for fake in operands if fake.requires_grad)
-        fakes = [self._tensor(look, source) for look in kept.looks]
-        result = fakes[0] if kept.container is None else kept.container(fakes)
-        if any(look.view for look in kept.looks):
+        result = make(kept, self.world.mode, call.tensors())
+        if kept.views:
             self._views.append(View(call, torch.is_grad_enabled(), result))
         return result
-
-    def _tensor(self, look: Look, source: torch.Tensor | None) -> torch.Tensor:
-        shape, stride, dtype, device, requires_grad, _ = look
-        made = FakeTensor(
-            self.world.mode, _empty_strided(shape, stride, dtype=dtype, device="meta"), device
-        )
-        if requires_grad:
-            _mirror_gradient(source, made)
-        return made
 
     def settle(self, run: Callable[[Call], Any], replace: Callable[[Any, Any], None]) -> None:
         """Make the views so far again for real, so that they share their bases' storage.
@@ -198,49 +137,20 @@ class Recall:
             for view in views:
                 torch._C._set_grad_enabled(view.recording)
                 made = run(view.call)
-                olds = view.result if isinstance(view.result, list | tuple) else (view.result,)
-                news = made if isinstance(made, list | tuple) else (made,)
-                for old, new in zip(olds, news, strict=True):
+                for old, new in zip(parts(view.result), parts(made), strict=True):
                     replace(old, new)
         finally:
             torch._C._set_grad_enabled(before)
-
-
-def _state() -> Hashable:
-    return (
-        torch.is_grad_enabled(),
-        torch.is_inference_mode_enabled(),
-        torch._C._functorch.maybe_current_level(),
-        torch.get_default_dtype(),
-        torch._C._len_torch_function_stack() and torch.get_default_device(),
-        tuple((torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")),
-    )
-
-
-def _storage(fake: torch.Tensor) -> int:
-    cdata: int = fake.untyped_storage()._cdata
-    return cdata
-
-
-def _look(fake: torch.Tensor, *, view: bool = False) -> Look:
-    return Look(fake.shape, fake.stride(), fake.dtype, fake.device, fake.requires_grad, view)
-
-
-def look_at(value: TensorValue) -> Look:
-    """The metadata of an operand; NoKey for the rare kinds that no memory is kept of."""
-    fake = value.fake
-    if type(fake) is not FakeTensor or fake.is_conj() or fake.is_neg() or fake.is_inference():
-        raise NoKey
-    if fake.constant is not None:
-        raise NoKey
-    return _look(fake)
 
 
 def _mark(value: Value) -> Any:
     """What stands for an operand in a key: 1, 1.0 and True are three different operands."""
     kind = type(value)
     if kind is TensorValue:
-        return look_at(value)  # type: ignore[arg-type]
+        look = look_at(value.fake)  # type: ignore[attr-defined]
+        if look is None:
+            raise NoKey
+        return look
     if kind is SymbolValue:
         raise NoKey
     if isinstance(value, Const):
@@ -273,15 +183,3 @@ def _tensors(values: list[Any]) -> list[torch.Tensor]:
         elif type(value) in (TupleValue, ListValue):
             found += _tensors(value.items)
     return found
-
-
-def _can_be_made(tensor: Any, operands: list[torch.Tensor]) -> bool:
-    if type(tensor) is not FakeTensor or any(tensor is operand for operand in operands):
-        return False
-    if tensor._has_symbolic_sizes_strides:
-        return False  # of symbols of this capture
-    if tensor.requires_grad and (tensor.is_leaf or not any(o.requires_grad for o in operands)):
-        return False
-    return not (
-        tensor.is_conj() or tensor.is_neg() or tensor.is_inference() or tensor.constant is not None
-    )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +29,9 @@ from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from dynacap.config import config
-from dynacap.errors import SkipFrame, UserError
+from dynacap.errors import UserError
 from dynacap.guards.kinds import ConstEq
-from dynacap.guards.relations import Sizes
+from dynacap.guards.size_conditions import SizeConditions
 from dynacap.guards.source import Source
 from dynacap.guards.tensor_source import OFFSET, SIZE, STRIDE, TensorNumber
 from dynacap.values.base import Const, NotConstant, Value
@@ -42,8 +41,8 @@ from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
 
 if TYPE_CHECKING:
+    from dynacap.backends.fakes.world import FakeWorld
     from dynacap.guards.guard_set import GuardSet
-    from dynacap.values.tensor.fake import FakeWorld
 
 _INT_OPERATORS: dict[str, Callable[..., Any]] = {
     "+": operator.add,
@@ -290,7 +289,7 @@ class Symbols:
         self._fix_what_floats_decide()
         for source, number in self._fixed.items():
             guards.add(ConstEq(source, number, origin=None))
-        conditions = _Conditions(self._places)
+        conditions = SizeConditions(self._places, PythonPrinter().doprint)
         for symbol, limits in self._env.var_to_range.items():
             if symbol in self._places:
                 conditions.add_range(symbol, limits)
@@ -308,59 +307,6 @@ class Symbols:
             if not self._floats.keys().isdisjoint(symbols):
                 for symbol in symbols:
                     self._by_expression[symbol].constant()
-
-
-class _Conditions:
-    """Conditions on symbols as Python text over the objects that they belong to."""
-
-    def __init__(self, places: dict[Any, Source]) -> None:
-        self._places = places
-        self._sources: dict[Source, str] = {}
-        self._texts: dict[str, str] = {}  # what is checked -> the same in the user's words
-        self._print = PythonPrinter().doprint
-
-    def _variable(self, source: Source) -> str:
-        """How the condition writes what a source gives."""
-        if isinstance(source, TensorNumber):
-            return self._variable(source.base) + source.text
-        return self._sources.setdefault(source, f"v{len(self._sources)}")
-
-    def _write(self, expression: Any) -> tuple[str, str]:
-        printed = self._print(expression)
-        places = {symbol.name: self._places[symbol] for symbol in expression.free_symbols}
-
-        def replaced(by: Callable[[Source], str]) -> str:
-            def write(match: re.Match[str]) -> str:
-                source = places.get(match[0])
-                return match[0] if source is None else by(source)
-
-            return re.sub(r"\w+", write, printed)
-
-        return replaced(self._variable), replaced(lambda source: source.name())
-
-    def add(self, condition: Any) -> None:
-        for symbol in condition.free_symbols:
-            if symbol not in self._places:
-                raise SkipFrame("symbol", f"no guard can say {condition}")
-        if condition.free_symbols:
-            text, told = self._write(condition)
-            self._texts[text] = told
-
-    def add_range(self, symbol: Any, limits: Any) -> None:
-        if limits.lower == limits.upper:
-            return  # a condition says so
-        text, told = self._write(symbol)
-        for bound, sign in ((limits.lower, ">="), (limits.upper, "<=")):
-            if bound.is_finite and bound.is_Integer:
-                self._texts[f"{text} {sign} {bound}"] = f"{told} {sign} {bound}"
-
-    def add_equal(self, source: Source, size: Any) -> None:
-        text, told = self._write(size)
-        self._texts[f"{self._variable(source)} == {text}"] = f"{source.name()} == {told}"
-
-    def finish(self, guards: GuardSet) -> None:
-        if self._texts:
-            guards.add(Sizes(tuple(self._sources), tuple(self._texts.items()), origin=None))
 
 
 def _is_unbacked(expression: Any) -> bool:

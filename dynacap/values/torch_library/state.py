@@ -13,12 +13,8 @@ import torch
 from torch.autograd.grad_mode import _enter_inference_mode, _exit_inference_mode
 
 from dynacap.values.base import Const, NotConstant, Value
-from dynacap.values.data_model.attribute_writes import (
-    set_attribute,
-)
-from dynacap.values.data_model.attributes import (
-    find_attribute,
-)
+from dynacap.values.data_model.attribute_writes import set_attribute
+from dynacap.values.data_model.attributes import find_attribute
 from dynacap.values.natives import native
 from dynacap.values.tensor.value import OpaqueValue
 from dynacap.values.tracer import Tracer

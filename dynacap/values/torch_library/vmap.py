@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 from torch import func
 from torch._functorch import eager_transforms, predispatch, vmap as vmap_file
 
+from dynacap.backends.torch_state import leave_transforms, transform_depth
 from dynacap.values.base import Const, Value, constant_or
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.function import FunctionValue
 from dynacap.values.natives import native, native_code
 from dynacap.values.tensor import breaks
-from dynacap.values.tensor.torch_state import leave_transforms, transform_depth
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
