@@ -1,14 +1,18 @@
 """The native backend beside eager and inductor: time, time to the first result, memory.
 
     python benchmarks/native.py [--group ab] [-k TEXT] [--backend native] [--warm-only]
-        [--minutes N]
+        [--minutes N] [--resume HOURS] [--show]
 
 Groups: (a) chains of pointwise operations, (b) what models are made of, (c) models, forward, (d)
-models, training, (e) an optimizer's step, (f) batch 1, where overhead rules. Each case runs in
-processes of its own: one for each compiler with empty caches, and one, with the caches that those
-left, in which all sides take turns. `x bw` is the time over what the memory's bandwidth, measured
-in the same run, allows. One table, and `results/native.json`, where a run of some cases replaces
-those only, one by one as they end; `load` says how busy the machine was besides.
+models, training, (e) an optimizer's step, (f) batch 1, where overhead rules. Each case is measured
+in forked processes, from one that has imported torch and has computed nothing: each compiler with
+empty caches, the backend with those that this left, and all sides by turns, inductor with what it
+left. The first call is timed after a small function was compiled, so that no imports are counted;
+`x bw` is the time over what the memory's bandwidth, measured in the same run, allows.
+
+Tables, and `results/native.json`, where a case replaces its older self as soon as it ends; `load`
+says how busy the machine was before. `--resume 3` keeps what is younger than three hours, so that a
+run which was cut off goes on where it stopped; `--show` measures nothing, and prints the tables.
 """
 
 from __future__ import annotations
@@ -17,142 +21,115 @@ import argparse
 import json
 import math
 import os
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+import native_worker as worker
+from isolate import isolated
 from machine import RESULTS, save
 from native_cases import CASES
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
+from native_tables import show
 
-WORKER = Path(__file__).parent / "native_worker.py"
+from dynacap.config import config
+
 Found = dict[str, Any]
+LIMIT = 300  # seconds for one measurement
 
 
-def measured(*arguments: str, caches: str = "", limit: int = 900) -> Found:
-    """What the worker found; what went wrong under "error"."""
-    environment = dict(os.environ)
-    if caches:
-        environment |= {
-            "TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor",
-            "TRITON_CACHE_DIR": f"{caches}/triton",
-            "DYNACAP_CACHE_DIR": f"{caches}/dynacap",
-        }
-    command = [sys.executable, str(WORKER), *arguments]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=limit, check=False
-        )
-        found: Found = json.loads(done.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        return {"error": done.stderr.strip()[-600:] or f"ended with {done.returncode}"}
-    except subprocess.TimeoutExpired:
-        return {"error": f"took over {limit} s"}
-    return found
+def measured(measure: Callable[[], Found], caches: str = "") -> Found:
+    """What a measurement in a process of its own finds; what went wrong under "error"."""
+
+    def work() -> Found:
+        os.setsid()  # what inductor starts is not a terminal's
+        if caches:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{caches}/inductor"
+            os.environ["TRITON_CACHE_DIR"] = f"{caches}/triton"
+            config.cache_dir = f"{caches}/dynacap"
+        worker.prepare()
+        try:
+            return measure()
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"[:600]}
+
+    found, status = isolated(work, LIMIT)
+    return found or {"error": f"ended with {status} (14: took over {LIMIT} s)"}
 
 
-def measure(name: str, options: argparse.Namespace) -> Found:
-    """One case: cold on each side, then warm with the caches that this left."""
+def measure(name: str, backend: str, *, warm_only: bool) -> Found:
+    """One case: cold on each side, then with the caches that this left."""
+    first = partial(partial, worker.first)
     with tempfile.TemporaryDirectory() as caches:
         os.mkdir(f"{caches}/dynacap", 0o700)
-        found: Found = {"cold": {}}
-        for side in () if options.warm_only else ("inductor", options.backend):
-            found["cold"][side] = measured("first", side, name, caches=caches)
-            found.setdefault("cached", {})[side] = measured("first", side, name, caches=caches)
-        return found | measured("warm", options.backend, name, caches=caches)
-
-
-def cells(one: Found, backend: str, bandwidth: float) -> list[str]:
-    """One line of the table."""
-    if "error" in one:
-        return [one["error"].splitlines()[-1][:80]]
-    eager, inductor, ours = (one["seconds"][side] for side in ("eager", "inductor", backend))
-    bound = f"{ours / (one['moves'] / bandwidth):.2f}" if one["moves"] > 1e7 else ""
-    cold = [
-        first_seconds(one, kind, side)
-        for kind in ("cold", "cached")
-        for side in ("inductor", backend)
-    ]
-    peaks = "/".join(f"{max(peak, 0) / 1e6:.1f}" for peak in one["peak"].values())
-    wrong = one["wrong"][backend]
-    return [
-        *(f"{seconds * 1e6:,.0f}" for seconds in (eager, inductor, ours)),
-        f"{eager / ours:.2f}",
-        f"{inductor / ours:.2f}",
-        bound,
-        *cold,
-        peaks,
-        "NO" if wrong else "yes",
-    ]
-
-
-def first_seconds(one: Found, kind: str, side: str) -> str:
-    """Seconds to the first result, if they were measured."""
-    seconds = one.get(kind, {}).get(side, {}).get("seconds")
-    return "" if seconds is None else f"{seconds:.2f}"
-
-
-def show(found: dict[str, Found], backend: str, bandwidth: float) -> None:
-    """The table, and the geometric means of each group."""
-    table = Table(title=f"{backend} beside eager and inductor; {bandwidth / 1e9:.1f} GB/s")
-    table.add_column("case", no_wrap=True)
-    for heading in (
-        "eager µs", "inductor µs", f"{backend} µs", "eager /", "inductor /", "x bw", "cold ind s",
-        "cold s", "cached ind s", "cached s", "peak MB e/i/n", "right",
-    ):  # fmt: skip
-        table.add_column(heading, justify="right")
-    for name, one in found.items():
-        table.add_row(name, *cells(one, backend, bandwidth))
-    console = Console(width=200)
-    console.print(table)
-    for group in sorted({name[0] for name in found}):
-        ones = [one for name, one in found.items() if name[0] == group and "error" not in one]
-        for other in ("eager", "inductor"):
-            gains = [one["seconds"][other] / one["seconds"][backend] for one in ones]
-            if gains:
-                mean, least = statistics.geometric_mean(gains), min(gains)
-                console.print(f"({group}) {mean:.2f} times {other}'s speed, at least {least:.2f}")
+        found: Found = {"cold": {}, "cached": {}}
+        if not warm_only:
+            found["cold"]["inductor"] = measured(first("inductor", name), caches)
+            found["cold"][backend] = measured(first(backend, name), caches)
+            found["cached"][backend] = measured(first(backend, name), caches)
+        found |= measured(partial(worker.warm, backend, name), caches)
+        if not warm_only and "first" in found:
+            found["cached"]["inductor"] = {"seconds": found["first"]["inductor"]}
+        return found
 
 
 def earlier() -> dict[str, Found]:
     """What the results file holds."""
     path = RESULTS / "native.json"
     found: dict[str, Found] = json.loads(path.read_text())["results"] if path.exists() else {}
-    return found
+    return {name: found[name] for name in CASES if name in found}
+
+
+def young(one: Found, hours: float) -> bool:
+    """Whether a result is whole, and not older."""
+    whole = "error" not in one and one.get("cached")
+    return bool(whole) and time.time() - one.get("at", 0) < 3600 * hours
 
 
 def chosen(options: argparse.Namespace) -> Iterator[str]:
     """The cases that were asked for, group by group in that order, until the time is over."""
     end = time.monotonic() + 60 * options.minutes
+    there = earlier()
     for group in options.group:
         for name, case in CASES.items():
-            if case.group == group and options.k in case.name and time.monotonic() < end:
-                yield name
+            if case.group != group or options.k not in case.name:
+                continue
+            if young(there.get(name, {}), options.resume):
+                continue
+            if time.monotonic() > end:
+                return
+            yield name
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--group", default="abcdef", help="one or more of the letters")
     parser.add_argument("-k", default="", help="only cases whose name holds this text")
     parser.add_argument("--backend", default="native")
     parser.add_argument("--warm-only", action="store_true", help="no cold starts")
     parser.add_argument("--minutes", type=float, default=math.inf, help="no case begins later")
-    options = parser.parse_args()
-    bandwidth = measured("bandwidth")["bytes_per_second"]
-    found: dict[str, Found] = {}
-    for name in track(chosen(options), "measuring", total=None):
-        load = os.getloadavg()[0]
-        found[name] = measure(name, options) | {"bandwidth": bandwidth, "load": load}
+    parser.add_argument("--resume", type=float, default=0, help="keep what is so many hours old")
+    parser.add_argument("--show", action="store_true", help="only print what was found")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    if options.show:
+        show(earlier(), options.backend)
+        return
+    bandwidth = measured(worker.bandwidth)["bytes_per_second"]
+    results: dict[str, Found] = {}
+    for name in chosen(options):
+        load, start = os.getloadavg()[0], time.time()
+        one = measure(name, options.backend, warm_only=options.warm_only)
+        results[name] = one | {"bandwidth": bandwidth, "load": load, "at": time.time()}
+        print(f"{name}: {time.time() - start:.1f} s, load {load:.1f}", flush=True)
         if options.backend == "native":
-            save("native", earlier() | found)
-    show(found, options.backend, bandwidth)
+            save("native", earlier() | results)
+    show(earlier() if options.resume else results, options.backend)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,11 @@
-"""Measures one case of `native.py` in a process of its own, and prints what it found as JSON.
-
-native_worker.py first COMPILER CASE     seconds from the call to the first result
-native_worker.py warm BACKEND CASE       all sides by turns: medians, peak memory, right or not
-native_worker.py bandwidth               bytes a second that this machine moves
-"""
+"""What `native.py` measures in a process of its own: the first call, calls by turns, bandwidth."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -46,14 +39,29 @@ def grad_mode(case: Case) -> contextlib.AbstractContextManager[Any]:
 
 
 def first(side: str, name: str) -> dict[str, Any]:
-    """Seconds to the first result, after eager has run once."""
+    """Seconds to the first result, after eager has run once.
+
+    `start` is what a small function took before: each compiler loads what it consists of, a matter
+    of seconds for both, when it is first asked for anything.
+    """
     case = CASES[name]
+    start = start_up(side, train=case.train)
     with grad_mode(case):
         made = case.make()
         made.call(made.target)
-        start = time.perf_counter()
+        began = time.perf_counter()
         made.call(compiled(side, made.target))
-        return {"seconds": time.perf_counter() - start}
+        return {"seconds": time.perf_counter() - began, "start": start}
+
+
+def start_up(side: str, *, train: bool) -> float:
+    """Seconds for the first function that a process compiles, with a gradient if wanted."""
+    x = torch.ones(3, requires_grad=train)
+    began = time.perf_counter()
+    result = compiled(side, lambda x: x + 1)(x)
+    if train:
+        result.sum().backward()
+    return time.perf_counter() - began
 
 
 def warm(backend: str, name: str) -> dict[str, Any]:
@@ -64,6 +72,7 @@ def warm(backend: str, name: str) -> dict[str, Any]:
     with grad_mode(case):
         ready: dict[str, tuple[Made, Any]] = {}
         for side in sides:
+            start_up(side, train=case.train)
             made = case.make()
             target = compiled(side, made.target)
             start = time.perf_counter()
@@ -143,16 +152,9 @@ def bandwidth() -> dict[str, Any]:
     return {"bytes_per_second": 3 * 4 * a.numel() / statistics.median(seconds)}
 
 
-def main() -> None:
-    what, *rest = sys.argv[1:]
+def prepare() -> None:
+    """What a process does before it measures."""
     warnings.simplefilter("ignore")
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads:
         torch.set_num_threads(int(threads))
-    measures: dict[str, Callable[..., Any]]
-    measures = {"first": first, "warm": warm, "bandwidth": bandwidth}
-    print("\n" + json.dumps(measures[what](*rest)))
-
-
-if __name__ == "__main__":
-    main()

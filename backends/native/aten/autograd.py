@@ -1,0 +1,72 @@
+"""The graph and its backward graph, by torch's AOTAutograd.
+
+Loaded when the first graph needs a gradient: AOTAutograd brings ``torch._dynamo`` with it, whose
+import takes longer than all that a small graph needs besides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext, tracing
+
+from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
+from dynacap.backends.native.aten.inputs import stand_ins
+from dynacap.fxlite import GraphModule
+
+Compiled = Callable[..., Any]
+CompileAten = Callable[[torch.fx.GraphModule, Compiled], Compiled]
+
+
+class _Module(torch.nn.Module):
+    """What AOTAutograd takes: it calls the captured graph's own code, with nothing converted, and
+    without the hooks that the user has put on all modules.
+    """
+
+    def __init__(self, forward: Compiled) -> None:
+        super().__init__()
+        self._forward = forward
+
+    def __call__(self, *args: Any) -> Any:
+        return self._forward(*args)
+
+
+@contextlib.contextmanager
+def _failing_backward() -> Iterator[None]:
+    """A backward pass that cannot be is for eager PyTorch to refuse, if it is ever asked for."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "modified by an inplace operation" not in str(error):
+            raise
+        raise NotImplementedError(f"its backward pass fails: {error}") from error
+
+
+def through_autograd(
+    graph_module: GraphModule, example_inputs: Sequence[Any], compile_aten: CompileAten
+) -> Compiled:
+    """The callable for a graph, which has a backward pass where the inputs want one."""
+    mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
+
+    def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        boxed: Compiled = make_boxed_func(compile_aten(gm, gm))
+        return boxed
+
+    with tracing(TracingContext(mode)), _failing_backward():
+        compiled: Compiled = aot_module_simplified(
+            _Module(graph_module.forward),  # type: ignore[arg-type]
+            inputs,
+            fw_compiler=compiler,
+            bw_compiler=compiler,
+            inference_compiler=compiler,
+            partition_fn=min_cut_rematerialization_partition,
+            decompositions=dict(DECOMPOSITIONS),
+            keep_inference_input_mutations=True,
+        )
+    return compiled
