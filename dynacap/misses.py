@@ -23,6 +23,7 @@ _REMEDIES = {
     "Sizes": "the program works for some sizes alone (a comparison, a loop over them): pad to them,"
     " or mark the size static and raise the limit",
     "Length": "keep the number of elements the same between calls",
+    "ItemsAhead": "loop over as many each time, or mend the break in the loop (dynacap.explain)",
     "DictKeys": "keep the keys the same between calls",
     "IdIs": "make the object once, outside the function, and use it in each call",
     "ProcessState": "call it under the same torch settings, or compile one callable for each",

@@ -15,7 +15,7 @@ from dynacap.guards.source import Local
 from dynacap.hook.bodies import is_body
 from dynacap.opcodes.analysis import LOOKS_AT_LOCALS, Kind, live_locals
 from dynacap.resume import Point
-from dynacap.resume.point import stack_kinds
+from dynacap.resume.point import name_of_temporary, stack_kinds
 from dynacap.values.base import NULL, Const, Lazy, Value
 from dynacap.values.function import FunctionValue
 from dynacap.values.object import CellValue
@@ -106,7 +106,7 @@ def _resume_frame(m: Machine, site: Site, flat: tuple[Any, ...], at: int, waitin
             frame.stack.append(NULL)
             continue
         m.finalizers.came_in(flat[at])
-        held = m.wrap(flat[at], Local(at, f"temporary_{position}"))
+        held = m.wrap(flat[at], Local(at, name_of_temporary(code, point.index, position)))
         if position in point.excs:
             frame.stack.append(PreviousException(m.handled, held))
             m.handled = held

@@ -55,6 +55,16 @@ def stack_kinds(code: CodeType, index: int) -> Stack:
     return found
 
 
+def name_of_temporary(code: CodeType, index: int, position: int) -> str:
+    """What messages call the value at a position of the stack: the loop that it drives, or no more
+    than its place."""
+    for instruction in reversed(decode(code).instructions[:index]):
+        if instruction.op == "FOR_ITER" and (instruction.target or 0) > index:
+            if len(stack_kinds(code, instruction.index)) == position + 1:
+                return f"the loop of line {instruction.line}"
+    return f"temporary_{position}"
+
+
 def checked_kinds(code: CodeType, point: Point) -> Stack:
     """Return what lies on the stack at a point, after seeing that the point agrees."""
     kinds = stack_kinds(code, point.index)

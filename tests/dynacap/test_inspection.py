@@ -104,6 +104,24 @@ def test_recompiles_say_what_failed_and_what_it_cost(model: Any) -> None:
     assert "test_inspection.py:" in str(report)
 
 
+def test_a_loop_is_named_by_its_line() -> None:
+    def f(x: torch.Tensor) -> list[Any]:
+        found = []
+        for row in x:
+            for number in row[row > 0].tolist():
+                torch._dynamo.graph_break()
+                found.append(number)
+        return found
+
+    compiled = dynacap.compile(f, backend="eager")
+    x = torch.tensor([[1.0, 2.0, -1.0], [1.0, -2.0, -1.0]])
+    assert compiled(x) == f(x)
+    line = f.__code__.co_firstlineno + 3
+    report = dynacap.recompiles(compiled)
+    assert f"the loop of line {line}" in report.counts
+    assert f"expected that the loop of line {line} gives" in str(report)
+
+
 def test_reset_forgets_recompiles(model: Any) -> None:
     model(torch.ones(2, 4, dtype=torch.float64).float()[:1])
     dynacap.reset()
