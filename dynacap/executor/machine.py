@@ -26,7 +26,7 @@ from dynacap.executor.library_calls import library_call
 from dynacap.executor.outside import Outside
 from dynacap.executor.registry import HANDLERS
 from dynacap.values.base import Const, NotConstant, UserRaise, Value
-from dynacap.values.data_model import find_attribute, get_attribute, get_item, unpack
+from dynacap.values.data_model import call_special, find_attribute, get_attribute, get_item, unpack
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.data_model.exceptions import makes_more
 from dynacap.values.function import FunctionValue, GeneratorValue
@@ -274,6 +274,10 @@ class Machine(Outside):
     def find_attribute(self, obj: Value, name: str) -> Value | None:
         """``getattr(obj, name, None)`` without running into AttributeError."""
         return find_attribute(self, obj, name)
+
+    def call_special(self, obj: Value, name: str, args: list[Value]) -> Value:
+        """``type(obj).name(obj, *args)``."""
+        return call_special(self, obj, name, args)
 
     def get_item(self, obj: Value, key: Value) -> Value:
         """``obj[key]``."""

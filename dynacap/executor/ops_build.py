@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from dynacap.executor.frame import Frame
@@ -10,7 +11,7 @@ from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
-from dynacap.values.data_model import find_attribute, length, unpack
+from dynacap.values.data_model import drain, find_attribute, iterate, length, unpack
 from dynacap.values.data_model.items import is_iterable
 from dynacap.values.library.dicts import store
 from dynacap.values.library.lists import append
@@ -128,17 +129,18 @@ def list_to_tuple(m: Machine, f: Frame, i: Instruction) -> None:
     f.stack.append(TupleValue(list(made.items)))
 
 
-def _to_unpack(m: Machine, obj: Value) -> list[Value]:
+def _to_unpack(m: Machine, obj: Value, most: int = sys.maxsize) -> list[Value]:
     methods = ("__iter__", "__getitem__")
     if all(m.lookup(obj.cls, method) is MISSING for method in methods):
         m.raise_error(TypeError, f"cannot unpack non-iterable {obj.cls.__name__} object")
-    return unpack(m, obj)
+    whole = obj.cls in (tuple, list)  # which nobody sees being walked
+    return unpack(m, obj) if whole else drain(m, iterate(m, obj), most)
 
 
 @handles("UNPACK_SEQUENCE")
 def unpack_sequence(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop an iterable of exactly n, push its elements, the first on top."""
-    items = _to_unpack(m, f.pop())
+    items = _to_unpack(m, f.pop(), i.arg + 1)
     if len(items) != i.arg:
         few = len(items) < i.arg
         found = f", got {len(items)}" if few else ""

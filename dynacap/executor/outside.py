@@ -179,12 +179,12 @@ class Outside(State):
         if type(key) is not str and not _kept_as_it_is(key, real):
             return self._read_by_object_key(mirror, key)
         if not dict.__contains__(real, key):
-            if source is not None and not mirror.keys_guarded:
+            if source is not None and mirror.outside is None:
                 self.guard("LacksKey", source, key)
             return None
         item_source = DictItem(source, key) if source is not None else None
         value = self.wrap(dict.__getitem__(real, key), item_source)
-        if type(value) is UnreadConst and source is not None and not mirror.keys_guarded:
+        if type(value) is UnreadConst and source is not None and mirror.outside is None:
             self.guard("HasKey", source, key)  # the value may never be asked for
         mirror.over[key] = value
         return value
@@ -205,20 +205,24 @@ class Outside(State):
 
     def outside_keys(self, mirror: DictValue) -> list[Key]:
         """The keys of an outside dict, guarded as a whole."""
+        if mirror.outside is not None:
+            return mirror.outside
         real_keys = tuple(raw.dict_keys(mirror.real) or ())
-        if not mirror.keys_guarded:
-            mirror.keys_guarded = True
-            if set(map(id, dict.__iter__(mirror.real))) != set(map(id, real_keys)):
-                self.graph_break("foreign-storage", "an OrderedDict changed by methods of dict")
-            if mirror.source is not None and real_keys:
-                self.guard("DictKeys", mirror.source, real_keys)
-            elif mirror.source is not None:
-                self.guard("Length", mirror.source, 0)
-            for index, real_key in enumerate(real_keys):
-                if type(real_key) not in CONST_TYPES:
-                    value = self._outside_key(mirror, index, real_key)
-                    mirror.keyvals[self.key_of(value)] = value
-        return [self.key_of(self.outside_key_value(mirror, key)) for key in real_keys]
+        found = mirror.outside = []
+        if set(map(id, dict.__iter__(mirror.real))) != set(map(id, real_keys)):
+            self.graph_break("foreign-storage", "an OrderedDict changed by methods of dict")
+        if mirror.source is not None and real_keys:
+            self.guard("DictKeys", mirror.source, real_keys)
+        elif mirror.source is not None:
+            self.guard("Length", mirror.source, 0)
+        for index, real_key in enumerate(real_keys):
+            key = real_key
+            if type(real_key) not in CONST_TYPES:
+                value = self._outside_key(mirror, index, real_key)
+                key = self.key_of(value)
+                mirror.keyvals[key] = value
+            found.append(key)
+        return found
 
     def _outside_key(self, mirror: DictValue, index: int, real_key: Any) -> Value:
         source = DictKey(mirror.source, index) if mirror.source is not None else None

@@ -203,10 +203,21 @@ class DictValue(Stored):
     ``over`` holds what was read or written here; keys in ``fresh`` stand behind the outside
     dict's own, in insertion order, with the count of effects then; ``dirty`` are the keys to
     replay; ``gone`` counts removals.  ``owner`` is the object whose ``__dict__`` this is.
-    ``keys_guarded`` is set once the outside keys are guarded.
+    ``outside`` are the outside keys, once they are guarded; ``listed`` are all keys, and for which
+    counts of removals and of fresh ones.
     """
 
-    __slots__ = ("default", "dirty", "fresh", "gone", "keys_guarded", "keyvals", "over", "owner")
+    __slots__ = (
+        "default",
+        "dirty",
+        "fresh",
+        "gone",
+        "keyvals",
+        "listed",
+        "outside",
+        "over",
+        "owner",
+    )
 
     def __init__(self, type_: type = dict, real: Any = None, source: Source | None = None) -> None:
         super().__init__(type_, real, source)
@@ -215,7 +226,8 @@ class DictValue(Stored):
         self.dirty: dict[Key, None] = {}
         self.keyvals: dict[Key, Value] = {}
         self.owner: Value | None = None
-        self.keys_guarded = False
+        self.outside: list[Key] | None = None
+        self.listed: tuple[tuple[int, int], list[Key]] = (-1, 0), []
         self.gone = 0
         self.default: Value | None = None  # the factory of a defaultdict
 
@@ -267,9 +279,11 @@ class DictValue(Stored):
         if self.real is None:
             return list(self.fresh)
         outside = t.outside_keys(self)
-        over, fresh = self.over, self.fresh
-        kept = [k for k in outside if k not in fresh and over.get(k) is not DELETED]
-        return kept + list(fresh)
+        state, over, fresh = (self.gone, len(self.fresh)), self.over, self.fresh
+        if self.listed[0] != state:
+            kept = [k for k in outside if k not in fresh and over.get(k) is not DELETED]
+            self.listed = state, kept + list(fresh)
+        return self.listed[1]
 
     def key_value(self, t: Tracer, key: Key) -> Value:
         """The key as a value."""

@@ -164,10 +164,12 @@ class ConstIterator(IteratorValue):
         return type(iter(self.over.value))
 
     def step(self, t: Tracer) -> Value | None:
-        if self.index >= len(self.over.value):
+        try:  # a range may be longer than len() can say
+            found = self.over.value[self.index]
+        except IndexError:
             return None
         self.index += 1
-        return t.wrap(self.over.value[self.index - 1], None)
+        return t.wrap(found, None)
 
     def recipe(self, t: Tracer) -> Recipe:
         return iterator_at, [self.over, Const(self.index)]

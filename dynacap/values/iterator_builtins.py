@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from dynacap.values.base import Const, UserRaise, Value, fields
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
+from dynacap.values.data_model import advance, binary_op, compare, drain, is_same, iterate, truth
 from dynacap.values.iterator import IteratorValue
 from dynacap.values.recipe import Recipe
 from dynacap.values.tracer import Tracer
@@ -49,11 +49,7 @@ class StarmapIterator(MapIterator):
 
 def elements(t: Tracer, obj: Value) -> list[Value]:
     """All that iterating over an object gives."""
-    iterator = iterate(t, obj)
-    taken = []
-    while (found := advance(t, iterator)) is not None:
-        taken.append(found)
-    return taken
+    return drain(t, iterate(t, obj))
 
 
 @fields

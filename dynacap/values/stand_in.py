@@ -17,7 +17,6 @@ from dynacap.errors import DynacapError
 from dynacap.guards.raw import IMMUTABLE_TYPE
 from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
 from dynacap.values.container import DictValue, SliceValue, TupleValue
-from dynacap.values.function import BoundMethod
 from dynacap.values.object import PAYLOADS, payload_of
 from dynacap.values.tracer import Tracer
 
@@ -61,9 +60,14 @@ def run(
 
     ``asks`` are the special methods that it may call.
     """
+    given = [operand(t, arg, asks) for arg in args]
+    return for_real(t, function, given, {name: operand(t, kwargs[name], asks) for name in kwargs})
+
+
+def for_real(t: Tracer, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call C; what it raises is raised in the traced program, what it warns of has to be seen."""
     try:
-        given = [operand(t, arg, asks) for arg in args]
-        return function(*given, **{name: operand(t, arg, asks) for name, arg in kwargs.items()})
+        return function(*args, **kwargs)
     except _Passing as passing:
         raise passing.args[0] from None
     except (DynacapError, UserRaise, NotConstant):
@@ -71,6 +75,8 @@ def run(
     except Exception as error:
         if isinstance(error.__cause__, UserRaise):
             raise error.__cause__ from None
+        if isinstance(error, Warning):
+            t.graph_break("warning", f"{type(error).__name__}: {error}")
         return t.raise_real(error)
 
 
@@ -146,11 +152,9 @@ def _class_like(
 
 def _answer(name: str) -> Callable[..., Any]:
     def answer(self: StandIn, *args: Any) -> Any:
-        def ask(t: Tracer, value: Value) -> Value:
-            method = BoundMethod(t.class_attribute(value.cls, name), value)
-            return t.call(method, [value_of(t, arg) for arg in args])
-
-        return _ask(self, ask)
+        return _ask(
+            self, lambda t, value: t.call_special(value, name, [value_of(t, arg) for arg in args])
+        )
 
     return answer
 

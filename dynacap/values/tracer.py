@@ -31,8 +31,15 @@ class Tracer(Protocol):
     def force_item(self, items: list[Value], index: int) -> Value:
         """``items[index]``, forced in place."""
 
+    # (The data model, for what it is made of.)
     def get_item(self, obj: Value, key: Value) -> Value:
-        """``obj[key]``; here so that iterators need not import the data model."""
+        """``obj[key]``."""
+
+    def call_special(self, obj: Value, name: str, args: list[Value]) -> Value:
+        """``type(obj).name(obj, *args)``, as the interpreter calls special methods."""
+
+    def find_attribute(self, obj: Value, name: str) -> Value | None:
+        """``getattr(obj, name)``, or None where Python would raise its own AttributeError."""
 
     def guard(self, kind: Any, source: Source, *expected: Any) -> None:
         """Add a guard of that kind on a source, blamed on the user's current line."""

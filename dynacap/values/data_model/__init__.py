@@ -19,6 +19,7 @@ from dynacap.values.data_model.items import (
     advance as advance,
     contains as contains,
     delete_item as delete_item,
+    drain as drain,
     get_item as get_item,
     iterate as iterate,
     length as length,

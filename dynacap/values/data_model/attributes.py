@@ -31,7 +31,7 @@ from dynacap.values.object import (
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of, instance_named
 
-_C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _CLASS_FIELD = vars(object)["__class__"]
 _TYPE_FIELDS = frozenset(
@@ -88,7 +88,7 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
 def is_overridden(t: Tracer, cls: type, name: str) -> bool:
     """Whether a class has something of its own for ``__getattribute__`` or its kin."""
     raw = t.lookup(cls, name)
-    return type(raw) not in _C_METHODS or raw.__name__ != name
+    return type(raw) not in C_METHODS or raw.__name__ != name
 
 
 def claimed_class(t: Tracer, obj: Value) -> type:
@@ -206,7 +206,7 @@ _BINDERS: dict[type, Any] = {
     classmethod: _bind_classmethod,
     types.ClassMethodDescriptorType: _bind_c_classmethod,
     **dict.fromkeys(
-        _C_METHODS, lambda t, raw, value, obj, cls: (obj and BoundMethod(value, obj)) or value
+        C_METHODS, lambda t, raw, value, obj, cls: (obj and BoundMethod(value, obj)) or value
     ),
     types.BuiltinFunctionType: lambda t, raw, value, obj, cls: value,
     **dict.fromkeys(
@@ -309,7 +309,7 @@ def _comes_first(t: Tracer, raw: Any) -> bool:
 def is_data_descriptor(t: Tracer, raw: Any) -> bool:
     """Whether a raw class attribute is set and deleted before the instance dict."""
     kind = type(raw)
-    if kind is types.FunctionType or kind in _C_METHODS or kind is WrittenAttribute:
+    if kind is types.FunctionType or kind in C_METHODS or kind is WrittenAttribute:
         return False
     if kind is property or kind in C_FIELDS:
         return True

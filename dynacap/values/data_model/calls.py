@@ -25,7 +25,7 @@ from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.natives import find_native, find_polyfill, is_pure, native
 from dynacap.values.object import ExceptionValue, ObjectValue, PayloadValue, PropertyValue, plain
-from dynacap.values.stand_in import ASKED, StandIn, run, value_of
+from dynacap.values.stand_in import ASKED, StandIn, for_real, run, value_of
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
@@ -155,11 +155,7 @@ def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | Non
         if type(value) is SymbolValue and value.hint is None and value in args:
             raise  # only a run of the graph tells: nothing else can be done about it
         return None
-    try:
-        result = real(*real_args, **real_kwargs)
-    except Exception as error:
-        t.raise_real(error)
-    return made(t, result)
+    return made(t, for_real(t, real, real_args, real_kwargs))
 
 
 def fold_or_break(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
@@ -314,6 +310,10 @@ def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
         if not isinstance(fn, FunctionValue):
             fn = t.wrap(new, None)
         return t.call(fn, [cls_value, *args], kwargs)
+    if not isinstance(new, types.BuiltinFunctionType) and (
+        own := t.find_attribute(cls_value, "__new__")
+    ):
+        return t.call(own, [cls_value, *args], kwargs)
     if issubclass(cls, BaseException):
         return new_exception(t, cls, list(args))
     return call_c_function(t, new, [cls_value, *args], kwargs)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from typing import Any
 
 from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
 from dynacap.values.container import ListValue, TupleValue
-from dynacap.values.data_model.attributes import get_attribute
+from dynacap.values.data_model.attributes import C_METHODS, get_attribute
 from dynacap.values.data_model.calls import call_special, compute, constant_operand, made
 from dynacap.values.data_model.operators import compare, is_same, truth
 from dynacap.values.data_model.refusals import refuse
@@ -29,6 +30,7 @@ def get_item(t: Tracer, obj: Value, key: Value) -> Value:
     return call_special(t, obj, "__getitem__", [key])
 
 
+_LENGTHS = ("__len__", "__length_hint__")
 _MUTABLE = (list, dict, set)  # the very objects would have to be in it
 
 
@@ -139,10 +141,23 @@ def unpack(t: Tracer, obj: Value) -> list[Value]:
     if type(obj) in (TupleValue, ListValue) and obj.cls in (tuple, list):
         return [t.force(item) for item in obj.items]  # type: ignore[attr-defined]
     iterator = iterate(t, obj)
-    found = []
-    while (item := advance(t, iterator)) is not None:
+    ask_length(t, obj)
+    return drain(t, iterator)
+
+
+def drain(t: Tracer, iterator: Value, most: int = sys.maxsize) -> list[Value]:
+    """What an iterator has left, but not more than so many."""
+    found: list[Value] = []
+    while len(found) < most and (item := advance(t, iterator)) is not None:
         found.append(item)
     return found
+
+
+def ask_length(t: Tracer, obj: Value) -> None:
+    """What fills a list or tuple asks how much there will be; C's answer shows nothing."""
+    asked = [t.lookup(obj.cls, name) for name in _LENGTHS]
+    if any(raw is not MISSING and not isinstance(raw, C_METHODS) for raw in asked):
+        compute(t, operator.length_hint, [obj], {}, _LENGTHS)
 
 
 def stop_value(exc: Value) -> Value:

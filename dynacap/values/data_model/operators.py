@@ -220,7 +220,7 @@ def truth(t: Tracer, value: Value) -> bool:
     if type(value) is SymbolValue:
         answer = value if value.cls is bool else compare(t, "!=", value, Const(0))
         return bool(answer.constant())
-    if isinstance(value, Const):
+    if isinstance(value, Const) and value.value is not NotImplemented:
         return bool(value.value)
     if t.tensors.owns(value):
         return t.tensors.truth(t, value)

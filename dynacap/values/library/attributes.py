@@ -106,14 +106,24 @@ def _type_getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
     return get_attribute(t, self, name_of(t, name))
 
 
-@handles(object.__setattr__, type.__setattr__)
-def _object_setattr(t: Tracer, self: Value, name: Value, value: Value, /) -> None:
-    generic_set_attribute(t, self, name_of(t, name), value)
+def _register_changes(owner: type) -> None:
+    def check(t: Tracer, self: Value) -> None:
+        if owner is object and issubclass(self.cls, type):
+            t.graph_break("class-attribute-write", "a method of object is refused for a class")
+
+    @handles(owner.__setattr__)
+    def set_(t: Tracer, self: Value, name: Value, value: Value, /) -> None:
+        check(t, self)
+        generic_set_attribute(t, self, name_of(t, name), value)
+
+    @handles(owner.__delattr__)
+    def delete(t: Tracer, self: Value, name: Value, /) -> None:
+        check(t, self)
+        generic_delete_attribute(t, self, name_of(t, name))
 
 
-@handles(object.__delattr__, type.__delattr__)
-def _object_delattr(t: Tracer, self: Value, name: Value, /) -> None:
-    generic_delete_attribute(t, self, name_of(t, name))
+for _owner in (object, type):
+    _register_changes(_owner)
 
 
 @handles(object.__new__)

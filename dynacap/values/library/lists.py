@@ -7,9 +7,9 @@ from typing import Any
 
 from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue
-from dynacap.values.data_model import advance, compare, iterate, truth
+from dynacap.values.data_model import advance, compare, iterate, truth, unpack
+from dynacap.values.data_model.items import ask_length
 from dynacap.values.iterator import ReversedListIterator
-from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, is_none
 from dynacap.values.library.sequences import find
 from dynacap.values.stand_in import run
@@ -50,6 +50,7 @@ def extend(t: Tracer, self: ListValue, iterable: Value, /) -> None:
 
 def _extend_from(t: Tracer, self: ListValue, iterable: Value) -> None:
     iterator = iterate(t, iterable)
+    ask_length(t, iterable)
     while (item := advance(t, iterator)) is not None:
         self.extend([item])
 
@@ -71,7 +72,7 @@ def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
 
 @handles(list.__setitem__)
 def _setitem(t: Tracer, self: ListValue, key: Value, value: Value, /) -> None:
-    given = elements(t, value) if key.cls is slice else value
+    given = unpack(t, value) if key.cls is slice else value
     run(t, lambda at: self.items.__setitem__(at, given), [key], {})
     t.touch(self)
 
@@ -126,6 +127,6 @@ def _sort(
 def _sorted(
     t: Tracer, iterable: Value, /, *, key: Value = Const(None), reverse: Value = Const(False)
 ) -> Value:
-    ranked = _ranked(t, elements(t, iterable), key)
+    ranked = _ranked(t, unpack(t, iterable), key)
     ranked.sort(reverse=truth(t, reverse))
     return ListValue([one.item for one in ranked])

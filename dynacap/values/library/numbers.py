@@ -34,6 +34,18 @@ for _kind in (int, float):
     _register_conversion(_kind)
 
 
+def _register_maker(owner: Any, name: str) -> None:
+    @handles(vars(owner)[name])
+    def make(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
+        """Of a subclass: a call of the class with what the built-in type makes."""
+        found = folded(t, getattr(owner, name), list(args), kwargs)
+        return found if cls.known() is owner else t.call(cls, [found])
+
+
+for _maker in ((int, "from_bytes"), (float, "fromhex"), (bytes, "fromhex")):
+    _register_maker(*_maker)
+
+
 @handles(round)
 def _round(t: Tracer, number: Value, ndigits: Value | None = None) -> Value:
     if t.tensors.owns(number):

@@ -48,7 +48,3 @@ pure(
     for name in ("__or__", "__ror__")
 )
 pure((types.GenericAlias.__getitem__, types.UnionType.__getitem__))
-pure(
-    vars(owner)[name]
-    for owner, name in ((int, "from_bytes"), (float, "fromhex"), (bytes, "fromhex"))
-)

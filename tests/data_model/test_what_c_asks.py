@@ -1,0 +1,186 @@
+"""What C asks of the program's objects, in C's order, and what it warns of."""
+
+import itertools
+import operator
+import sys
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dynacap.testing import program
+
+X = torch.arange(3.0)
+
+
+class Integer(int):
+    """What a conversion should not give, and may."""
+
+
+class Number:
+    """Converts to a number of a class of the program's."""
+
+    def __int__(self) -> int:
+        return Integer(7)
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        return type("Real", (float,), {})(7.5)
+
+
+def warned(function: Any, *args: Any) -> Any:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = function(*args)
+    return result, type(result), [(each.category, str(each.message)) for each in caught]
+
+
+@program((X,), (X,), breaks=None)
+def test_what_conversions_warn_of(x: Tensor) -> Any:
+    return x + 1, warned(int, Number()), warned(float, Number()), warned(operator.index, Number())
+
+
+def says(value: Any) -> bool:
+    return True if value else False
+
+
+@program((X,), (X,), breaks=None)
+def test_the_truth_of_not_implemented(x: Tensor) -> Any:
+    try:
+        return x + 1, warned(says, NotImplemented)
+    except TypeError as error:
+        return str(error)
+
+
+class Hinted:
+    """Notes what it is asked."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+
+    def __iter__(self) -> Any:
+        self.asked.append("iter")
+        return iter([1, 2])
+
+    def __length_hint__(self) -> int:
+        self.asked.append("hint")
+        return 2
+
+
+class Bound:
+    """A descriptor that notes that it is bound."""
+
+    def __get__(self, obj: Any, owner: Any) -> Any:
+        obj.asked.append("bound")
+        return lambda: 3
+
+
+class Described(Hinted):
+    """Says how much there is by way of a descriptor."""
+
+    __length_hint__ = Bound()  # type: ignore[assignment]
+
+
+@program((X,), (X,))
+def test_the_length_of_what_is_listed(x: Tensor) -> Any:
+    asked: list[str] = []
+    first, second = Hinted(asked)
+    found = [list(Hinted(asked)), (*Hinted(asked), 3), tuple(Hinted(asked)), sorted(Hinted(asked))]
+    found.append(list(Described(asked)))
+    found.append(list(itertools.product(Hinted(asked))))
+    asked.append("set")
+    found.append({*Hinted(asked)})
+    return x + first, found, asked
+
+
+@program((X,), (X,))
+def test_unpacking_takes_one_more_than_it_needs(x: Tensor) -> Any:
+    taken = []
+
+    def numbers() -> Any:
+        for number in range(9):
+            taken.append(number)
+            yield number
+
+    try:
+        a, b = numbers()
+    except ValueError as error:
+        return x + 1, str(error), taken
+
+
+class Half(float):
+    """Is made anew from what the maker of floats makes."""
+
+    def __new__(cls, value: float) -> Any:
+        made = float.__new__(cls, value / 2)
+        made.given = value  # type: ignore[attr-defined]
+        return made
+
+
+class Count(int):
+    """As it is, with a note."""
+
+    def __init__(self, value: int) -> None:
+        self.noted = value
+
+
+@program((X,), (X,))
+def test_makers_of_subclasses_call_the_class(x: Tensor) -> Any:
+    half, count = Half.fromhex("0x1p1"), Count.from_bytes(b"\x02", "big")
+    return x + half, half, half.given, count, count.noted, type(count), float.fromhex("0x1p1")  # type: ignore[attr-defined]
+
+
+class Kept:
+    """A class whose attribute is set in ways that Python refuses."""
+
+    value = 1
+
+
+@program((X,), (X,), breaks=None)
+def test_methods_of_object_refuse_classes(x: Tensor) -> Any:
+    found: list[Any] = []
+    for change in (
+        lambda: object.__setattr__(Kept, "value", 2),
+        lambda: object.__delattr__(Kept, "value"),
+    ):
+        try:
+            change()
+        except TypeError as error:
+            found.append(str(error))
+    return x + Kept.value, found
+
+
+class MakesNothing(Exception):
+    """Makes no exception where one is asked for."""
+
+    @classmethod
+    def __new__(cls, *args: Any) -> Any:
+        return None
+
+
+@program((X,), (X,), breaks=None)
+def test_a_cause_that_is_none(x: Tensor) -> Any:
+    try:
+        raise IndexError from MakesNothing
+    except (TypeError, IndexError) as error:
+        return x + 1, type(error), str(error).replace("<class ", "")
+
+
+@program((X,), (X,), breaks=None)
+def test_ranges_longer_than_len_can_say(x: Tensor) -> Any:
+    numbers = iter(range(sys.maxsize - 1, 2 * sys.maxsize, sys.maxsize // 3))
+    great = iter(range(0, sys.maxsize * 4))
+    return x + 1, list(numbers), next(great), next(great)
+
+
+WIDE = {f"key {number}": number for number in range(2_000)}
+
+
+@program((X, WIDE), (X, {**WIDE, "more": 1}), (X, WIDE))
+def test_a_wide_dict(x: Tensor, wide: dict[str, int]) -> Any:
+    total = 0
+    for value in list(wide.values()):
+        total += value
+    return x + total, len(wide)
