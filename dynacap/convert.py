@@ -81,7 +81,9 @@ def draft_entry(region: Region, backend: Backend) -> Draft:
         emitter.line(f"{emitter.helper(restore_state)}({emitter.constant(left, 'state')})")
     replay(emitter, region.machine.touched)
     # After the effects: iterators start on what is there now.
-    return Draft(region, emitter, _result(emitter, region))
+    result = _result(emitter, region)
+    emitter.lines += emitter.late
+    return Draft(region, emitter, result)
 
 
 def build_entry(

@@ -16,7 +16,7 @@ import math
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynacap.backends.numpy_layer.memory import shown_as
@@ -25,7 +25,16 @@ from dynacap.guards.raw import type_lookup
 from dynacap.guards.source import FunctionGlobals, Source
 from dynacap.values.array import ArrayValue
 from dynacap.values.base import NONE, Alias, Const, Known, Lazy, Value
-from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, Stored, TupleValue
+from dynacap.values.build import CONST_TYPES
+from dynacap.values.container import (
+    DictValue,
+    Key,
+    ListValue,
+    SetValue,
+    SliceValue,
+    Stored,
+    TupleValue,
+)
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.exceptions import expect_nothing_handled
 from dynacap.values.object import (
@@ -54,6 +63,7 @@ class Emitter:
     def __init__(self, machine: Any) -> None:
         self.machine = machine
         self.lines: list[str] = []
+        self.late: list[str] = []  # behind them
         self.args: dict[Source, str] = {}
         self.outputs: dict[Any, str] = {}
         self.constants: dict[str, Any] = {}
@@ -105,6 +115,15 @@ class Emitter:
     def line(self, text: str) -> None:
         """Add a line."""
         self.lines.append(text)
+
+    def filling(self, keys: Iterable[Key]) -> list[str]:
+        """The lines that give keys to a dict or set: behind all others if they ask the program,
+        which has to say in the end what it said when they were first asked.
+        """
+        if not self.machine.user_keys or all(type(key) in CONST_TYPES for key in keys):
+            return self.lines
+        self.machine.check_keys(keys)
+        return self.late
 
     def let(self, wanted: str, expression: str) -> str:
         """Give an expression a name."""
@@ -271,12 +290,13 @@ def _dict(e: Emitter, value: DictValue) -> str:
         e.line(f"{e.kind(base)}.__init__({name}, {e.expr(value.default or NONE)})")
     e.built(value, name)
     setter = dict_method(e, cls, "__setitem__")
+    lines = e.filling(value.keys(e.machine))
     for key, item in value.items(e.machine):
         key_text, item_text = e.expr(key), e.expr(item)
         if cls is dict:
-            e.line(f"{name}[{key_text}] = {item_text}")
+            lines.append(f"{name}[{key_text}] = {item_text}")
         else:
-            e.line(f"{setter}({name}, {key_text}, {item_text})")
+            lines.append(f"{setter}({name}, {key_text}, {item_text})")
     e.fill_attributes(value, name)
     return name
 
@@ -284,6 +304,8 @@ def _dict(e: Emitter, value: DictValue) -> str:
 def _set(e: Emitter, value: SetValue) -> str:
     cls = value.type_
     if issubclass(cls, frozenset):
+        if e.filling(value.items) is e.late:
+            e.machine.graph_break("user-hash", "a frozenset is filled before all else is done")
         items = ", ".join(e.expr(item) for item in value.items.values())
         name = e.let("members", f"frozenset.__new__({e.kind(cls)}, [{items}])")
     else:
@@ -295,13 +317,14 @@ def _set(e: Emitter, value: SetValue) -> str:
 
 def repeat_steps(e: Emitter, value: SetValue, name: str) -> None:
     """Do to a set what was done to its value, without asking a subclass."""
+    lines = e.filling(value.items)
     for method, group in itertools.groupby(value.steps, key=lambda step: step[0]):
         given = ["" if arg is None else e.expr(arg) for _, arg in group]
         if method == "add":
-            e.line(f"set.update({name}, [{', '.join(given)}])")
+            lines.append(f"set.update({name}, [{', '.join(given)}])")
             continue
         for arg in given:
-            e.line(f"set.{method}({name}, {arg})")
+            lines.append(f"set.{method}({name}, {arg})")
 
 
 def _slice(e: Emitter, value: SliceValue) -> str:

@@ -35,14 +35,15 @@ def _dict(e: Emitter, value: DictValue) -> None:
     name = e.expr(value)
     setter = dict_method(e, value.type_, "__setitem__")
     deleter = dict_method(e, value.type_, "__delitem__")
+    lines = e.filling(value.dirty)
     for key in value.dirty:
         held = value.over[key]
         key_text = e.expr(value.key_value(e.machine, key))
         moved = held is DELETED or key in value.fresh
         if moved and _is_outside(e, value, key):
-            e.line(f"{deleter}({name}, {key_text})")
+            lines.append(f"{deleter}({name}, {key_text})")
         if isinstance(held, Value):
-            e.line(f"{setter}({name}, {key_text}, {e.expr(held)})")
+            lines.append(f"{setter}({name}, {key_text}, {e.expr(held)})")
 
 
 def _is_outside(e: Emitter, value: DictValue, key: Any) -> bool:

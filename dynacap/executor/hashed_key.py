@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from dynacap.values.base import Const, Value
+from dynacap.errors import GraphBreak
+from dynacap.values.base import Const, NotConstant, UserRaise, Value
+from dynacap.values.container import Key
 from dynacap.values.data_model import call_special, compare, truth
 
 if TYPE_CHECKING:
@@ -17,16 +19,22 @@ class HashedKey:
 
     Its hash is what the traced ``__hash__`` gives, which has to be a constant; equality asks the
     traced ``__eq__``.  Storage does not ask as often as a dict would, and the replay of effects
-    asks again: neither may have effects of its own.
+    asks again (see :func:`check_again`): neither may have effects of its own.
     """
 
-    __slots__ = ("_hash", "machine", "value")
+    __slots__ = ("_hash", "machine", "step", "value")
 
     def __init__(self, machine: Outside, value: Value) -> None:
         self.machine = machine
         self.value = value
-        given = self._without_effects(lambda: call_special(machine, value, "__hash__", []))
-        self._hash = hash(given.constant())
+        self.step = machine.whole_steps
+        self._hash = self.asked()
+        machine.user_keys = True
+
+    def asked(self) -> int:
+        """What the traced ``__hash__`` says now."""
+        ask = lambda: call_special(self.machine, self.value, "__hash__", [])  # noqa: E731
+        return hash(self._without_effects(ask).constant())
 
     def _without_effects(self, ask: Callable[[], Value]) -> Value:
         before = self.machine.effects
@@ -47,3 +55,33 @@ class HashedKey:
             return True
         equal = self._without_effects(lambda: compare(self.machine, "==", self.value, right))
         return truth(self.machine, equal)
+
+
+def check_again(machine: Outside, keys: Iterable[Key]) -> None:
+    """Break before the keys of a dict or set were first asked, unless they say the same in the
+    end, when the real one is filled.
+    """
+    alike: dict[int, list[Key]] = {}
+    asked: list[HashedKey] = []
+    same = True
+    for key in keys:
+        own = [part for part in _parts(key) if isinstance(part, HashedKey)]
+        asked += own
+        others = alike.setdefault(hash(key), [])
+        try:
+            same = same and all(part.asked() == hash(part) for part in own) and key not in others
+        except (UserRaise, NotConstant, GraphBreak):
+            same = False
+        others.append(key)
+    if not same:
+        kind = asked[0].value.cls.__name__
+        step = min(key.step for key in asked)
+        machine.graph_break("user-hash", f"a {kind} has another hash in the end", before=step)
+
+
+def _parts(key: Key) -> Iterator[Key]:
+    if type(key) is tuple:
+        for part in key:
+            yield from _parts(part)
+    else:
+        yield key

@@ -6,11 +6,12 @@ import importlib.util
 import sys
 import types
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any
 
 from dynacap.errors import UserFrame
 from dynacap.executor.finalizers import has_finalizer
-from dynacap.executor.hashed_key import HashedKey
+from dynacap.executor.hashed_key import HashedKey, check_again
 from dynacap.executor.state import State
 from dynacap.guards import array_kind, iterators, kinds, raw, relations, tensor_kind
 from dynacap.guards.constant import is_constant, same_constant
@@ -98,6 +99,7 @@ class Outside(State):
         self._class_changes: dict[int, ClassChange] = {}
         self._touched: dict[Value, None] = {}
         self.identity_keys: dict[Value, None] = {}  # objects that stood for keys by what they are
+        self.user_keys = False  # whether keys ask the program for their hashes
         self.keys_differ = False  # whether one of them was looked for and was none of the others
         self.effects = 0  # how many changes there were, of the same value too
         self._numbers: dict[Source, Value] = {}  # those that vary
@@ -271,6 +273,10 @@ class Outside(State):
             return value
         constant = _as_plain_key(value, hasher, self.lookup(value.cls, "__eq__"))
         return HashedKey(self, value) if constant is MISSING else constant
+
+    def check_keys(self, keys: Iterable[Key]) -> None:
+        """Break unless a dict or set can be filled with these keys when all else is done."""
+        check_again(self, keys)
 
     def lacks(self, key: Key) -> None:
         """A key was looked for in a dict, and not found."""

@@ -187,7 +187,7 @@ class SetValue(Stored):
     def clear(self) -> None:
         """Remove all elements."""
         self.items, self.shadow = {}, set()
-        self.steps.append(("clear", None))
+        self.steps = [("clear", None)] if self.real is not None else []
 
     def constant(self) -> Any:
         if self.type_ is not frozenset:

@@ -59,7 +59,10 @@ class IteratorValue(Rebuildable):
             return f"{writer.helper(ended)}({writer.exprs([Known(self.cls)])})"
         if not self.done and self.moved(writer.machine):
             writer.machine.graph_break("cannot-rebuild", "an iterator of what has changed since")
-        return Rebuildable.rebuild(self, writer)
+        text = Rebuildable.rebuild(self, writer)
+        if writer.late:
+            writer.machine.graph_break("user-hash", "an iterator over what is filled later")
+        return text
 
 
 def iterator_at(over: Iterable[Any], index: int, make: Any = iter) -> Iterator[Any]:

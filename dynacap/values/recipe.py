@@ -15,6 +15,7 @@ class Writer(Protocol):
     """What code generation offers here."""
 
     machine: Any
+    late: list[str]  # the lines behind all others
 
     def helper(self, function: Any) -> str:
         """A name for a callable that the entry holds."""

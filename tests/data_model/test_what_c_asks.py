@@ -86,7 +86,7 @@ class Described(Hinted):
 @program((X,), (X,))
 def test_the_length_of_what_is_listed(x: Tensor) -> Any:
     asked: list[str] = []
-    first, second = Hinted(asked)
+    first, _ = Hinted(asked)
     found = [list(Hinted(asked)), (*Hinted(asked), 3), tuple(Hinted(asked)), sorted(Hinted(asked))]
     found.append(list(Described(asked)))
     found.append(list(itertools.product(Hinted(asked))))
@@ -105,7 +105,7 @@ def test_unpacking_takes_one_more_than_it_needs(x: Tensor) -> Any:
             yield number
 
     try:
-        a, b = numbers()
+        _a, _b = numbers()
     except ValueError as error:
         return x + 1, str(error), taken
 
