@@ -56,7 +56,6 @@ class Machine(Outside):
         self.handled: Value | None = None  # the exception that is being handled now
         self.depth = 0  # of nested loops
         self.steps = 0  # instructions executed on the chain
-        self.whole_steps = -1  # those before the original instruction that runs now
         self.stop_at = stop_at
         self.rounds, self.last_look = 0, (-2, 0)  # of loops; steps and graph at some round before
         self.finalizers = Finalizers()

@@ -99,6 +99,7 @@ class Outside(State):
         self._class_changes: dict[int, ClassChange] = {}
         self._touched: dict[Value, None] = {}
         self.identity_keys: dict[Value, None] = {}  # objects that stood for keys by what they are
+        self.whole_steps = -1  # those of the chain before the original instruction that runs now
         self.user_keys = False  # whether keys ask the program for their hashes
         self.keys_differ = False  # whether one of them was looked for and was none of the others
         self.effects = 0  # how many changes there were, of the same value too
