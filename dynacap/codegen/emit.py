@@ -70,6 +70,7 @@ class Emitter:
         self._constant_names: dict[int, str] = {}
         self._names: set[str] = set(_RESERVED)
         self._built: dict[Value, str] = {}
+        self._tracebacks: dict[Value, str] = {}
 
     # -- names -----------------------------------------------------------------------------------
     def fresh(self, wanted: str) -> str:
@@ -186,9 +187,21 @@ class Emitter:
 
     def give_traceback(self, value: ExceptionValue, name: str) -> None:
         """Add to the traceback of an exception that was raised while capturing."""
-        if value.trail:
-            tb, make = f"{name}.__traceback__", self.helper(runtime.make_traceback)
-            self.line(f"{tb} = {make}({tb}, {tuple(value.trail)!r})")
+        if not value.trail:
+            return
+        tb, make = f"{name}.__traceback__", self.helper(runtime.make_traceback)
+        start, trail, kept = tb, value.trail, value.traceback
+        if (
+            kept is not None
+            and value.real is value.before
+            and trail[: len(kept.trail)] == kept.trail
+        ):
+            start = self._tracebacks.get(kept, "")
+            if not start:  # those of the same group's parts are one
+                start = self.let("traceback", f"{make}(None, {tuple(kept.trail)!r})")
+                self._tracebacks[kept] = start
+            trail = trail[len(kept.trail) :]
+        self.line(f"{tb} = {make}({start}, {tuple(trail)!r})")
 
     def dict_items(self, value: DictValue) -> str:
         pairs = []
@@ -357,8 +370,10 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
         # Who prints it looks for names like it in the frame that raised it.
         detail = f"{value.describe()} is raised"
         e.machine.graph_break("traceback", detail, before=value.raised_at)
-    made = f"{e.helper(runtime.make_exception)}({e.kind(value.type_)}, ({e.exprs(value.args)}))"
-    name = _filled(e, value, e.let("exc", made))
+    given = f"{e.kind(value.type_)}, ({e.exprs(value.args)}), ({e.exprs(value.made_of)})"
+    name = _filled(e, value, e.let("exc", f"{e.helper(runtime.make_exception)}({given})"))
+    if value.before is not None:
+        e.line(f"{name}.__traceback__ = {e.expr(value.before)}")
     if value.raised:
         e.give_traceback(value, name)
         if value.context is None:

@@ -46,9 +46,13 @@ def make_function(
     return made
 
 
-def make_exception(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
-    """An exception with these ``args``, its ``__init__`` not run."""
-    made = cls.__new__(cls, *args)
+def make_exception(
+    cls: type[BaseException], args: tuple[Any, ...], made_of: tuple[Any, ...]
+) -> BaseException:
+    """An exception with these ``args``, no code of its class run; ``made_of`` makes it a group."""
+    ways = (base.__dict__.get("__new__") for base in cls.__mro__)
+    new = next(way for way in ways if type(way) is types.BuiltinFunctionType)
+    made: BaseException = new(cls, *(made_of or args))
     made.args = args
     if isinstance(made, StopIteration) and args:
         made.value = args[0]

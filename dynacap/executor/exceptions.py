@@ -52,7 +52,7 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
     while len(frames) > base:
         frame = frames[-1]
         if isinstance(raised.exc, ExceptionValue) and not again:
-            _leave_trail(m, raised.exc, frame)
+            leave_trail(m, raised.exc, frame)
         again = False
         if m.finalizers.open:  # the traceback keeps the frame, and what it holds
             m.finalizers.raised_through.setdefault(raised.exc, []).append(frame)
@@ -72,7 +72,8 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
     raise raised
 
 
-def _leave_trail(m: Machine, exc: ExceptionValue, frame: Frame) -> None:
+def leave_trail(m: Machine, exc: ExceptionValue, frame: Frame) -> None:
+    """A frame is added to the traceback of an exception."""
     code = frame.function.code
     if not code.co_filename.startswith(_OURS):
         place = (frame.line(), *frame.instructions[frame.index].positions[1:])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dynacap.executor.exceptions import push_handled
+from dynacap.executor.exceptions import leave_trail, push_handled
 from dynacap.executor.frame import Frame, PreviousException
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
+from dynacap.polyfills.groups import match_star, raise_star
 from dynacap.values.base import MISSING, Const, Known, UserRaise, Value, is_none
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.attributes import bind
@@ -91,6 +92,42 @@ def _matches(m: Machine, exc: Value, wanted: Value) -> bool:
         text = "catching classes that do not inherit from BaseException is not allowed"
         m.raise_error(TypeError, text)
     return cls in exc.cls.__mro__
+
+
+def _traced_when_wrapped() -> bool:
+    """Whether the group in which ``except*`` wraps an exception has a traceback of its own."""
+    found = []
+    try:
+        raise ValueError
+    except* ValueError as group:
+        found.append(group.__traceback__)
+    return found != [None]
+
+
+_WRAPPED_IS_TRACED = _traced_when_wrapped()
+
+
+@handles("CHECK_EG_MATCH")
+def check_eg_match(m: Machine, f: Frame, i: Instruction) -> None:
+    """Replace an exception and classes by what is left of it and the match, handled from now on."""
+    exc, wanted = f.pop_many(2)
+    pair = m.call(m.wrap(match_star, None), [exc, wanted])
+    match, rest = m.unpack(pair)
+    f.push(rest)
+    f.push(match)
+    if not isinstance(match, ExceptionValue):
+        return
+    if _WRAPPED_IS_TRACED and not issubclass(exc.cls, BaseExceptionGroup):
+        leave_trail(m, match, f)
+        match.raised, match.raised_at = True, m.whole_steps
+    handling = [item for item in f.stack if isinstance(item, PreviousException)]
+    m.handled = handling[-1].current = match
+
+
+@handles("PREP_RERAISE_STAR")
+def prep_reraise_star(m: Machine, f: Frame, i: Instruction) -> None:
+    """Replace the exception caught and the list of those raised by what is to be raised."""
+    f.push(m.call(m.wrap(raise_star, None), f.pop_many(2)))
 
 
 @handles("BEFORE_WITH")

@@ -17,8 +17,6 @@ UNSUPPORTED: dict[str, tuple[str, str]] = {
     "GET_AITER": ("async", "async for"),
     "GET_ANEXT": ("async", "async for"),
     "GET_AWAITABLE": ("async", "await"),
-    "PREP_RERAISE_STAR": ("except-star", "except*"),
-    "CHECK_EG_MATCH": ("except-star", "except*"),
     **dict.fromkeys(TYPES, ("type-parameters", "type parameters or a type alias")),
 }
 

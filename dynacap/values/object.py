@@ -32,8 +32,10 @@ class ExceptionValue(ObjectValue):
 
     __slots__ = (
         "args",
+        "before",
         "cause",
         "context",
+        "made_of",
         "raised",
         "raised_at",
         "suppress_context",
@@ -46,6 +48,8 @@ class ExceptionValue(ObjectValue):
     ) -> None:
         super().__init__(type_, real, source)
         self.args = args
+        self.made_of: list[Value] = []  # of a group, message and exceptions
+        self.before: Value | None = None  # the traceback from outside that it was given
         self.cause: Value | None = None
         self.context: Value | None = None
         self.suppress_context = False
@@ -57,8 +61,8 @@ class ExceptionValue(ObjectValue):
 
     def release(self) -> None:
         super().release()
-        self.args = []
-        self.cause = self.context = None
+        self.args = self.made_of = []
+        self.cause = self.context = self.before = None
 
     def describe(self) -> str:
         return f"{self.type_.__name__}({', '.join(map(_describe, self.args))})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynacap.values.base import Const, Value
+from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.object import ExceptionValue
 from dynacap.values.tracer import Tracer
 
@@ -30,16 +31,33 @@ def makes_more(cls: type, count: int) -> bool:
 
 def new_exception(t: Tracer, cls: type, args: list[Value]) -> ExceptionValue:
     """``cls.__new__(cls, *args)`` of a built-in exception, which takes any named arguments."""
+    if issubclass(cls, BaseExceptionGroup):
+        return _new_group(t, cls, args)
     if makes_more(cls, len(args)):
         t.graph_break("unsupported-call", f"{cls.__name__} makes fields of its arguments")
     return ExceptionValue(cls, args)
+
+
+def _new_group(t: Tracer, cls: type, args: list[Value]) -> ExceptionValue:
+    """A group, if nothing is wrong with the message and the exceptions."""
+    parts: list[Value] = []
+    if len(args) == 2 and issubclass(args[0].cls, str) and args[1].cls in (tuple, list):
+        if isinstance(args[1], (TupleValue, ListValue)):
+            parts = [t.force(item) for item in args[1].items]
+    plain = all(issubclass(each.cls, Exception) for each in parts)
+    good = parts and all(isinstance(each, ExceptionValue) for each in parts)
+    if not good or not (plain or not issubclass(cls, Exception)):
+        t.graph_break("bad-arguments", f"{cls.__name__} refuses its arguments")
+    made = ExceptionValue(ExceptionGroup if plain and cls is BaseExceptionGroup else cls, args)
+    made.made_of = [args[0], TupleValue(parts)]
+    return made
 
 
 def init_exception(
     t: Tracer, exc: ExceptionValue, args: list[Value], kwargs: dict[str, Value]
 ) -> None:
     """``__init__`` of a built-in exception."""
-    if exc.real is not None or makes_more(exc.type_, len(args)):
+    if exc.real is not None or (makes_more(exc.type_, len(args)) and not exc.made_of):
         t.graph_break("exception-write", f"the arguments of a {exc.type_.__name__} are set")
     names = next((names for kind, names in _NAMED if issubclass(exc.type_, kind)), ())
     if not kwargs.keys() <= set(names):

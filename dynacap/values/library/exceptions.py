@@ -22,6 +22,7 @@ from dynacap.values.object import ExceptionValue, TracebackValue
 from dynacap.values.tracer import Tracer
 
 _FIELDS = BaseException.__dict__
+_GROUP = BaseExceptionGroup.__dict__
 
 
 def _expect(t: Tracer, exc: Value) -> ExceptionValue:
@@ -116,17 +117,23 @@ def traceback_of(t: Tracer, self: Value) -> Value:
 @setter(_FIELDS["__traceback__"])
 def _set_traceback(t: Tracer, self: Value, tb: Value) -> None:
     exc = _expect(t, self)
-    if isinstance(tb, TracebackValue) and tb.exc is exc:
-        exc.trail = list(tb.trail)
+    if isinstance(tb, TracebackValue) and (tb.exc is exc or tb.exc.real is exc.real is None):
+        exc.trail, exc.traceback, exc.before = list(tb.trail), tb, tb.exc.before
+        if not exc.raised:
+            exc.raised, exc.raised_at = True, tb.exc.raised_at
     elif tb is _before(t, exc):
         exc.trail = []
+    elif exc.real is None and tb.cls is types.TracebackType and not isinstance(tb, TracebackValue):
+        exc.before, exc.trail = tb, []
     else:
         t.graph_break("exception-write", "the traceback of an exception is set")
 
 
 def _before(t: Tracer, exc: ExceptionValue) -> Value:
     """The traceback that an exception had before it was raised inside."""
-    return NONE if exc.real is None else _outside_field(t, exc, "__traceback__")
+    if exc.real is None:
+        return exc.before or NONE
+    return _outside_field(t, exc, "__traceback__")
 
 
 @handles(BaseException.with_traceback)
@@ -175,6 +182,27 @@ def _exit_code(t: Tracer, self: Value, /) -> Value:
     return NONE if not args else t.force(args[0]) if len(args) == 1 else TupleValue(list(args))
 
 
+def _of_group(place: int, name: str) -> Any:
+    """How a field of a group is read."""
+
+    def read(t: Tracer, self: Value, /) -> Value:
+        exc = _expect(t, self)
+        return exc.made_of[place] if exc.made_of else _outside_field(t, exc, name)
+
+    return read
+
+
+_message, _parts = _of_group(0, "message"), _of_group(1, "exceptions")
+handles(_GROUP["message"])(_message)
+handles(_GROUP["exceptions"])(_parts)
+
+
+@handles(_GROUP["__str__"])
+def _group_str(t: Tracer, self: Value, /) -> Value:
+    count = len(elements(t, _parts(t, self)))
+    return Const(f"{to_str(t, _message(t, self))} ({count} sub-exception{'s' * (count > 1)})")
+
+
 # whose text is not that of their arguments
 _OTHER_TEXT = (KeyError, OSError, SyntaxError, UnicodeError, BaseExceptionGroup)
 
@@ -191,6 +219,14 @@ def _str(t: Tracer, self: Value, /) -> Value:
 def _key_error_str(t: Tracer, self: Value, /) -> Value:
     args = _expect(t, self).args
     return Const(to_repr(t, t.force(args[0]))) if len(args) == 1 else _str(t, self) or NONE
+
+
+@handles(*methods("__repr__", BaseExceptionGroup))  # since 3.14
+def _group_repr(t: Tracer, self: Value, /) -> Value:
+    message, parts, args = _message(t, self), _parts(t, self), _expect(t, self).args
+    if len(args) == 2 and issubclass(args[1].cls, list):
+        parts = ListValue(elements(t, parts))
+    return Const(f"{self.cls.__name__}({to_repr(t, message)}, {to_repr(t, parts)})")
 
 
 @handles(*_own("__repr__", _OTHER_TEXT))

@@ -9,7 +9,13 @@ from typing import Any
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import get_attribute, is_same
-from dynacap.values.data_model.attributes import check_annotations, part_of, read_real_field
+from dynacap.values.data_model.attributes import (
+    C_FIELDS,
+    bind,
+    check_annotations,
+    part_of,
+    read_real_field,
+)
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -174,12 +180,14 @@ def _same_method(t: Tracer, self: Value, other: Value, /) -> Value:
 
 
 @handles(types.WrapperDescriptorType.__get__, types.MethodDescriptorType.__get__)
-def _bind_method(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> Value:
+@handles(*(kind.__get__ for kind in C_FIELDS))
+def _bind_c(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> Value:
     if is_none(obj):
         return self
     if not issubclass(obj.cls, self.known().__objclass__):
         t.raise_real(error_of(self.known().__get__, like(obj)))
-    return BoundMethod(self, obj)
+    found = bind(t, self.known(), self, obj, obj.cls)
+    return found or t.graph_break("unsupported-field", f"{self.describe()} is not set")
 
 
 handles(types.BuiltinFunctionType.__ne__)(inverted_eq)
