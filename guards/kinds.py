@@ -86,16 +86,14 @@ class SourceGuard(Guard):
         return (self.source,)
 
 
-@register
 @dataclass(frozen=True, init=False)
-class TypeIs(SourceGuard):
-    """The value's exact type."""
+class _Expects(SourceGuard):
+    """A guard on a value by one object, which is held weakly where Python allows it."""
 
-    kind = "type"
     expected: Ref
     origin: Origin | None = field(default=None, compare=False)
 
-    def __init__(self, source: Source, expected: type, origin: Origin | None = None) -> None:
+    def __init__(self, source: Source, expected: object, origin: Origin | None = None) -> None:
         _set(self, "source", source)
         _set(self, "expected", Ref(expected))
         _set(self, "origin", origin)
@@ -103,6 +101,14 @@ class TypeIs(SourceGuard):
     @property
     def refs(self) -> tuple[Ref, ...]:
         return (self.expected,)
+
+
+@register
+@dataclass(frozen=True, init=False)
+class TypeIs(_Expects):
+    """The value's exact type."""
+
+    kind = "type"
 
     def holds(self, *values: object) -> bool:
         return self.expected.refers_to(type(values[0]))
@@ -116,21 +122,10 @@ class TypeIs(SourceGuard):
 
 @register
 @dataclass(frozen=True, init=False)
-class IdIs(SourceGuard):
-    """The very object: a function, a class, a module.  Held weakly where Python allows it."""
+class IdIs(_Expects):
+    """The very object: a function, a class, a module."""
 
     kind = "identity"
-    expected: Ref
-    origin: Origin | None = field(default=None, compare=False)
-
-    def __init__(self, source: Source, expected: object, origin: Origin | None = None) -> None:
-        _set(self, "source", source)
-        _set(self, "expected", Ref(expected))
-        _set(self, "origin", origin)
-
-    @property
-    def refs(self) -> tuple[Ref, ...]:
-        return (self.expected,)
 
     def holds(self, *values: object) -> bool:
         return self.expected.refers_to(values[0])
