@@ -11,6 +11,7 @@ import torch
 from dynacap.backends.numpy_layer import table
 from dynacap.backends.numpy_layer.fit import UFUNCS
 from dynacap.backends.numpy_layer.memory import SCALARS
+from dynacap.backends.torch_surface import allow
 from dynacap.guards.source import Source
 from dynacap.values.array import ArrayValue, arrays_of, call
 from dynacap.values.base import Const, Known, Value
@@ -18,7 +19,6 @@ from dynacap.values.build import CONST_TYPES, build_known, build_object, builds,
 from dynacap.values.data_model.calls import constant_operand, fold, made
 from dynacap.values.iterator import SequenceIterator
 from dynacap.values.natives import Native, find_native, native, polyfill, pure
-from dynacap.values.tensor.surface import allow
 from dynacap.values.tracer import Tracer
 
 Kwargs = dict[str, Value]

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
+from dynacap.backends.torch_surface import is_operation
 from dynacap.values.base import MISSING, Const, Known, Lazy, NotConstant, UnreadConst, Value
 from dynacap.values.container import DictValue, ListValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.object import PayloadValue, payload_of
 from dynacap.values.symbol import SymbolValue
-from dynacap.values.tensor.surface import is_operation
 from dynacap.values.tensor.value import OpaqueValue, TensorValue
 from dynacap.values.tracer import Tracer
 

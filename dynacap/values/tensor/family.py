@@ -18,6 +18,7 @@ from torch.utils._device import DeviceContext
 from dynacap.backends.fakes.world import FakeWorld
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
 from dynacap.backends.torch_state import State, current_state
+from dynacap.backends.torch_surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.config import config
 from dynacap.errors import GraphBreak
 from dynacap.fxlite.graph import Graph
@@ -36,7 +37,6 @@ from dynacap.values.tensor.dynamic import History
 from dynacap.values.tensor.late_errors import LateErrors
 from dynacap.values.tensor.recall import Call, Recall, writes
 from dynacap.values.tensor.results import holds_symbols, holds_tensors, static_value, wrap_result
-from dynacap.values.tensor.surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.values.tensor.unbacked import read_elements
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer

@@ -15,10 +15,10 @@ import torch
 import torch.nn.functional as F
 
 from dynacap.backends.fakes.memo import Kept, Look, find, keep, look_at, make, parts, shares, state
+from dynacap.backends.torch_surface import DUNDERS, is_torch_function
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.symbol import SymbolValue
-from dynacap.values.tensor.surface import DUNDERS, is_torch_function
 from dynacap.values.tensor.value import TensorValue
 
 if TYPE_CHECKING:
