@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dynacap.backends.native.loops.expression import Expression
 from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
-from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.loops.program import Buffer, Call
 
 if TYPE_CHECKING:
     import torch
@@ -24,6 +24,7 @@ class Equation:
 
     The axes stand in the order of the buffer's memory.  ``whole`` says that they cover the buffer
     densely, so that position and offset are one number; an equation that is not fills a part.
+    ``call`` is the operator that it says, before anything was substituted into it.
     """
 
     buffer: Buffer
@@ -34,6 +35,7 @@ class Equation:
     combiner: str = ""
     origins: tuple[torch.fx.Node, ...] = ()
     whole: bool = True
+    call: Call | None = None
 
     def __str__(self) -> str:
         value = str(self.value)
