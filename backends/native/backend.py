@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,10 +17,19 @@ from torch._subclasses.fake_tensor import (
 )
 
 from dynacap import log
-from dynacap.backends.native.aten.trace import compile_traced
-from dynacap.backends.native.build import HOW_TO_GET_ONE, Compiler, build_later, find_compiler
+from dynacap.backends.native.aten.trace import compile_traced, needs_gradient
+from dynacap.backends.native.build import (
+    HOW_TO_GET_ONE,
+    Compiler,
+    build_later,
+    find_compiler,
+    find_note,
+    keep_note,
+)
 from dynacap.backends.native.c.program import Source, program_source
-from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic
+from dynacap.backends.native.describe import description
+from dynacap.backends.native.known import kinds, note_of, noted_kinds, steps_again
+from dynacap.backends.native.loops.program import Call, Program
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.pending import Pending, Run, warn_eager
 from dynacap.backends.native.run.attach import extension
@@ -30,7 +41,8 @@ from dynacap.fxlite import GraphModule
 from dynacap.fxlite.printer import example_value
 from dynacap.fxlite.risks import plain_name
 
-_aten, _schedule, _c = map(log.channel, ("aten", "schedule", "c"))  # what each stage made
+_STAGES = tuple(map(log.channel, ("aten", "loops", "schedule", "c")))  # what each stage made
+_aten, _, _schedule, _c = _STAGES
 
 MODES = (None, "default", "background")
 
@@ -86,7 +98,15 @@ def _compiled(graph_module: GraphModule, example_inputs: Sequence[Any], *, waits
     if compiler is None:
         raise NotImplementedError(f"there is no C compiler: {HOW_TO_GET_ONE}")
     _check_inputs(graph_module, example_inputs)
-    return compile_traced(graph_module, example_inputs, _Compile(crun, compiler, waits))
+    make = _Compile(crun, compiler, waits)
+    if needs_gradient(graph_module, example_inputs) or any(each.enabled for each in _STAGES):
+        return compile_traced(graph_module, example_inputs, make, make)
+    key = description(graph_module, example_inputs)
+    found = None if key is None else find_note(key, compiler)
+    if found is not None:
+        return make.again(graph_module, example_inputs, *found)
+    recorded = dataclasses.replace(make, key=key)
+    return compile_traced(graph_module, example_inputs, make, recorded)
 
 
 def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> None:
@@ -105,11 +125,12 @@ def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> N
 
 @dataclasses.dataclass(frozen=True)
 class _Compile:
-    """From an ATen graph to a callable, through all stages."""
+    """From an ATen graph to a callable, through all stages; noted under a key, if there is one."""
 
     crun: ModuleType
     compiler: Compiler
     waits: bool
+    key: str | None = None
 
     def __call__(self, graph: torch.fx.GraphModule, eager: Run) -> Run:
         # Here too: AOTAutograd may ask for a backward graph in the user's own ``backward()``.
@@ -117,13 +138,37 @@ class _Compile:
 
     def _graph(self, graph: torch.fx.GraphModule, eager: Run) -> Run:
         program, source = _written(graph)
-        pending = Pending(build_later(source.text, self.compiler), eager, waits=self.waits)
+        library = build_later(source.text, self.compiler)
+        note = None if self.key is None else note_of(program, source)
+        if self.key is not None and note is not None:
+            keep_note(self.key, self.compiler, note, source.text)
+        pending = Pending(library, eager, waits=self.waits)
+        constants = tuple(buffer.value for buffer in source.constants)
+        return self._made(pending, lambda: source.calls, kinds(program), constants)
+
+    def again(
+        self,
+        graph_module: GraphModule,
+        example_inputs: Sequence[Any],
+        library: Path,
+        note: dict[str, Any],
+    ) -> Run:
+        """The graph by what an earlier process noted."""
+        there: Future[Path] = Future()
+        there.set_result(library)
+        pending = Pending(there, graph_module.forward, waits=True)
+        calls = steps_again(graph_module, example_inputs, lambda aten: _written(aten)[1].calls)
+        return self._made(pending, calls, noted_kinds(note), ())
+
+    def _made(
+        self,
+        pending: Pending,
+        calls: Callable[[], Sequence[Call]],
+        takes_and_gives: tuple[bytes, tuple[Any, ...]],
+        constants: tuple[Any, ...],
+    ) -> Run:
         made: Run = self.crun.Graph(
-            pending.call,
-            lambda index: make_step(source.calls[index]),
-            bytes(ord("t" if isinstance(value, Buffer) else "s") for value in program.inputs),
-            tuple(map(_output_kind, program.outputs)),
-            tuple(buffer.value for buffer in source.constants),
+            pending.call, lambda index: make_step(calls()[index]), *takes_and_gives, constants
         )
         return made
 
@@ -156,10 +201,3 @@ def _program_and_source(graph: torch.fx.GraphModule) -> tuple[Program, Source]:
         )
     program = lower(graph.graph, loops=False)
     return program, program_source(program)
-
-
-def _output_kind(value: Any) -> Any:
-    """What the C code gives: a tensor (None), a size (a type), or a constant (in a tuple)."""
-    if isinstance(value, Buffer):
-        return None
-    return int if is_symbolic(value) else (value,)

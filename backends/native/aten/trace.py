@@ -21,15 +21,19 @@ _AUTOGRAD = "dynacap.backends.native.aten.autograd"
 
 
 def compile_traced(
-    graph_module: GraphModule, example_inputs: Sequence[Any], compile_aten: CompileAten
+    graph_module: GraphModule,
+    example_inputs: Sequence[Any],
+    compile_aten: CompileAten,
+    compile_recorded: CompileAten,
 ) -> Compiled:
     """The callable for a graph: ``compile_aten(graph, eager)`` makes one of each ATen graph.
 
-    ``eager`` computes the same, operator by operator.
+    ``eager`` computes the same, operator by operator.  ``compile_recorded`` gets a graph that is
+    all there is to compile: it takes the captured graph's inputs, and gives what that gives.
     """
     if not needs_gradient(graph_module, example_inputs):
         with contextlib.suppress(NotFunctional):
-            return compile_aten(record(graph_module, example_inputs), graph_module.forward)
+            return compile_recorded(record(graph_module, example_inputs), graph_module.forward)
     autograd: Any = importlib.import_module(_AUTOGRAD)  # loaded late: it takes seconds
     compiled: Compiled = autograd.through_autograd(graph_module, example_inputs, compile_aten)
     return compiled

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import os
 import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from dynacap.backends.native.build.cache import Cache, CacheInfo
+from dynacap.backends.native.build.cache import Cache, CacheInfo, NotPrivate
 from dynacap.backends.native.build.compiler import Compiler
 from dynacap.config import config
 
@@ -54,8 +57,30 @@ def build(source: str, compiler: Compiler) -> Path:
         finally:
             os.unlink(file.name)
 
-    key = "\n".join([compiler.identity, *compiler.flags, source])
-    return disk_cache().library(key, make)
+    return disk_cache().library(_key(source, compiler), make)
+
+
+def _key(text: str, compiler: Compiler) -> str:
+    return "\n".join([compiler.identity, *compiler.flags, text])
+
+
+def keep_note(description: str, compiler: Compiler, note: dict[str, Any], source: str) -> None:
+    """Note, for later processes, what a graph came to: its library, and ``note``."""
+    cache = disk_cache()
+    library = cache.path(_key(source, compiler)).name
+    with contextlib.suppress(OSError, NotPrivate):
+        cache.note(_key(description, compiler), json.dumps({**note, "library": library}))
+
+
+def find_note(description: str, compiler: Compiler) -> tuple[Path, dict[str, Any]] | None:
+    """The library that a graph came to in an earlier process, and what was noted with it."""
+    cache = disk_cache()
+    with contextlib.suppress(OSError, NotPrivate):
+        text = cache.noted(_key(description, compiler))
+        note: dict[str, Any] = {} if text is None else json.loads(text)
+        if note and cache.has(note["library"]):
+            return cache.folder / note["library"], note
+    return None
 
 
 def build_later(source: str, compiler: Compiler) -> Future[Path]:

@@ -2,7 +2,8 @@
 
 A library is written under a name of its own and then renamed, so that another process sees all of
 it or nothing.  Beside it lies its own hash: what does not match is built again.  Nothing is loaded
-that another user could have written.
+that another user could have written.  Notes, short texts that say which library a graph came to,
+are kept in the same way.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 FORMAT = "1"
 DIGITS = 40
 WHILE_WRITING = ".part"
+NOTE = "graph"
 
 
 @dataclass(frozen=True)
@@ -49,16 +51,38 @@ class Cache:
     def library(self, key: str, make: Callable[[Path], None]) -> Path:
         """The library for a key; ``make(path)`` writes one where there is none, or a damaged one."""
         self._make_folder()
-        path = self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:DIGITS]}.so"
-        if self._whole(path):
-            self.hits += 1
-            with contextlib.suppress(OSError):
-                os.utime(path)
+        path = self.path(key)
+        if self.has(path.name):
             return path
         self.misses += 1
         self._build(path, make)
         self._shrink(path)
         return path
+
+    def path(self, key: str, kind: str = "so") -> Path:
+        """Where the file for a key lies, or would lie."""
+        return self.folder / f"{hashlib.sha256(key.encode()).hexdigest()[:DIGITS]}.{kind}"
+
+    def has(self, name: str) -> bool:
+        """Whether a library of this name is there, whole; it counts as used now."""
+        path = self.folder / name
+        if self._content(path) is None:
+            return False
+        self.hits += 1
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return True
+
+    def note(self, key: str, text: str) -> None:
+        """Keep a text for a key."""
+        self._make_folder()
+        self._build(self.path(key, NOTE), lambda path: path.write_text(text) and None)
+
+    def noted(self, key: str) -> str | None:
+        """The text that was kept for a key."""
+        self._make_folder()
+        content = self._content(self.path(key, NOTE))
+        return None if content is None else content.decode()
 
     def _build(self, path: Path, make: Callable[[Path], None]) -> None:
         with tempfile.TemporaryDirectory(suffix=WHILE_WRITING, dir=self.folder) as room:
@@ -71,18 +95,18 @@ class Cache:
             made.chmod(0o600)
             os.replace(made, path)
 
-    def _whole(self, path: Path) -> bool:
-        """Whether a library is there, private, and as it was written."""
+    def _content(self, path: Path) -> bytes | None:
+        """What a file holds, if it is there, private, and as it was written."""
         try:
             status = os.lstat(path)
             if not stat.S_ISREG(status.st_mode) or not _private(status):
                 path.unlink()
-                return False
+                return None
             content = path.read_bytes()
         except FileNotFoundError:
-            return False
-        digest = content[-DIGEST_BYTES:]
-        return _digest(content[:-DIGEST_BYTES]) == digest
+            return None
+        content, digest = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
+        return content if _digest(content) == digest else None
 
     def _make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,8 +119,8 @@ class Cache:
             )
 
     def _shrink(self, keep: Path) -> None:
-        """Drop the libraries that were not used for longest, beyond the limit."""
-        entries = sorted(self._entries(), key=lambda entry: entry[1].st_mtime)
+        """Drop what was not used for longest, beyond the limit."""
+        entries = sorted(self._entries("*"), key=lambda entry: entry[1].st_mtime)
         total = sum(status.st_size for _, status in entries)
         for path, status in entries:
             if total <= self.limit_bytes:
@@ -105,21 +129,22 @@ class Cache:
                 path.unlink(missing_ok=True)
                 total -= status.st_size
 
-    def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
-        for path in self.folder.glob("*.so"):
+    def _entries(self, names: str = "*.so") -> Iterator[tuple[Path, os.stat_result]]:
+        for path in filter(Path.is_file, self.folder.glob(names)):
             with contextlib.suppress(FileNotFoundError):
                 yield path, path.lstat()
 
     def info(self) -> CacheInfo:
         """What is in the folder now."""
-        sizes = [status.st_size for _, status in self._entries()]
+        libraries = len(list(self._entries()))
+        size = sum(status.st_size for _, status in self._entries("*"))
         return CacheInfo(
-            self.folder, len(sizes), sum(sizes), self.limit_bytes, self.hits, self.misses
+            self.folder, libraries, size, self.limit_bytes, self.hits, self.misses
         )
 
     def clear(self) -> None:
         """Drop all libraries.  Those that are loaded go on working."""
-        for path, _ in list(self._entries()):
+        for path, _ in list(self._entries("*")):
             path.unlink(missing_ok=True)
 
 

@@ -1,0 +1,146 @@
+"""A captured graph in words that say all on which its C code depends: a key for the disk cache.
+
+The words name what is called only where every process means the same by the name: operators and
+functions of torch's own, and of Python's ``operator`` and ``math``.  A graph that holds anything
+else, a tensor or a size that varies among it, has no description.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from dynacap.backends.native.aten.inputs import share_memory
+from dynacap.backends.torch_state import current_state
+from dynacap.fxlite import GraphModule, Node
+from dynacap.fxlite.printer import example_value
+
+_HOMES = (
+    *(torch._C._nn, torch._C._VariableFunctions, torch._C, torch, torch.nn.functional),
+    *(torch.special, torch.linalg, torch.fft, torch.amp.autocast_mode, operator, math),
+)
+_TORCH = str(Path(torch.__file__).parent)
+_HERE = Path(__file__).parent
+_WORDS = frozenset({
+    int, float, bool, str, complex, type(None), type(Ellipsis),
+    torch.dtype, torch.device, torch.layout, torch.memory_format,
+})  # fmt: skip
+_NESTS = frozenset({tuple, list, torch.Size})
+_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+
+
+class _NoWords(Exception):
+    """The graph holds something that has no description."""
+
+
+def description(graph_module: GraphModule, example_inputs: Sequence[Any]) -> str | None:
+    """The words; None if there are none for something in the graph."""
+    graph = graph_module.graph
+    try:
+        lines = [
+            *_circumstances(),
+            *map(_input, graph.placeholders, example_inputs),
+            *map(_node, graph.nodes),
+        ]
+    except _NoWords:
+        return None
+    shared = ("alone", "shared")[share_memory(example_inputs)]
+    return "\n".join([*lines, shared])
+
+
+def _circumstances() -> Iterator[str]:
+    """What decides, besides the graph, which ATen operators it comes to, and as which loops."""
+    c = torch._C
+    yield f"torch {torch.__version__} dynacap {_own_sources()}"
+    yield f"{current_state()} {torch.get_default_dtype()} {torch.get_default_device()}"
+    yield f"{c._get_deterministic_algorithms()} {c._get_mkldnn_enabled()}"
+    kernels = (c._get_flash_sdp_enabled, c._get_math_sdp_enabled, c._get_mem_efficient_sdp_enabled)
+    yield str([enabled() for enabled in kernels])
+    if c._len_torch_dispatch_stack():
+        raise _NoWords("a mode of the user's sees each operator")
+    # Kernels for ATen's own operators that somebody has registered from Python.
+    yield " ".join(sorted(name for name in torch.library._impls if name.startswith("aten/")))
+
+
+@functools.cache
+def _own_sources() -> str:
+    """The sources of this backend, as a hash."""
+    digest = hashlib.sha256()
+    for path in sorted((*_HERE.rglob("*.py"), *_HERE.rglob("*.h"))):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _input(node: Node, value: Any) -> str:
+    example = example_value(node)
+    if type(value) not in _TENSORS:
+        return f"{node.name} = {_said(value)} {_said(example)}"
+    for size in (*example.shape, *example.stride()) if example is not None else ():
+        if type(size) is not int:
+            raise _NoWords("a size varies")
+    kind = value.dtype, value.device, value.layout, value.is_inference(), value.requires_grad
+    if value.layout is not torch.strided:
+        raise _NoWords("a layout without strides")
+    return f"{node.name} = {kind} {tuple(value.shape)} {value.stride()}"
+
+
+def _node(node: Node) -> str:
+    target = node.target if isinstance(node.target, str) else _name(node.target)
+    if node.op not in ("placeholder", "call_function", "call_method", "output"):
+        raise _NoWords("an attribute of the graph")
+    return f"{node.name} = {node.op} {target} {_said(node.args)} {_said(node.kwargs)}"
+
+
+def _said(value: Any) -> str:
+    kind = type(value)
+    if kind is Node:
+        return f"%{value.name}"
+    if kind in _WORDS:
+        return repr(value)
+    if kind in _NESTS:
+        return f"{kind.__name__}({', '.join(map(_said, value))})"
+    if kind is slice:
+        return f"slice({_said(value.start)}, {_said(value.stop)}, {_said(value.step)})"
+    if kind is dict:
+        return f"dict({', '.join(f'{_said(k)}: {_said(v)}' for k, v in value.items())})"
+    raise _NoWords(f"a {kind.__name__}")
+
+
+def _name(target: Any) -> str:
+    if isinstance(target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        name = str(target)
+        if name.split(".")[0] in ("aten", "prims"):
+            return name
+    found = _names().get(id(target))
+    if found is None or (isinstance(target, FunctionType) and not _is_torchs(target)):
+        raise _NoWords(f"a function that is not torch's: {target}")
+    return found
+
+
+def _is_torchs(function: FunctionType) -> bool:
+    return function.__code__.co_filename.startswith(_TORCH)
+
+
+@functools.cache
+def _names() -> dict[int, str]:
+    """Functions by identity."""
+    found: dict[int, str] = {}
+    for home in _HOMES:
+        name = getattr(home, "__name__", type(home).__name__)
+        for key in dir(home):
+            value = getattr(home, key)
+            if callable(value):
+                found.setdefault(id(value), f"{name}.{key}")
+                _kept.append(value)
+    return found
+
+
+_kept: list[Any] = []  # so that an identity stays the one of what was named

@@ -1,0 +1,68 @@
+"""What is noted of a graph, so that a later process takes its library up without tracing it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from dynacap.backends.native.aten.trace import record
+from dynacap.backends.native.c.program import Source
+from dynacap.backends.native.loops.program import Buffer, Call, Program, is_symbolic
+from dynacap.fxlite import GraphModule
+
+Note = dict[str, Any]
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def kinds(program: Program) -> tuple[bytes, tuple[Any, ...]]:
+    """What a library takes, and what it gives, as the extension is told."""
+    inputs = bytes(ord("t" if isinstance(value, Buffer) else "s") for value in program.inputs)
+    return inputs, tuple(map(_output_kind, program.outputs))
+
+
+def _output_kind(value: Any) -> Any:
+    """A tensor (None), a size (a type), or a constant (in a tuple)."""
+    if isinstance(value, Buffer):
+        return None
+    return int if is_symbolic(value) else (value,)
+
+
+def note_of(program: Program, source: Source) -> Note | None:
+    """What to note; None for what holds more than a library and plain values."""
+    inputs, outputs = kinds(program)
+    if source.constants or "dynacap_python(" in source.text or int in outputs:
+        return None
+    if not all(kind is None or type(kind[0]) in _PLAIN for kind in outputs):
+        return None
+    return {"inputs": inputs.decode(), "outputs": outputs}
+
+
+def noted_kinds(note: Note) -> tuple[bytes, tuple[Any, ...]]:
+    """The kinds again."""
+    outputs = tuple(None if kind is None else tuple(kind) for kind in note["outputs"])
+    return note["inputs"].encode(), outputs
+
+
+def steps_again(
+    graph_module: GraphModule,
+    example_inputs: Sequence[Any],
+    steps: Callable[[torch.fx.GraphModule], tuple[Call, ...]],
+) -> Callable[[], tuple[Call, ...]]:
+    """The operators that a graph calls, for one that failed: only then it is traced."""
+    likes = [_layout(value) for value in example_inputs]  # the inputs are not kept
+
+    @functools.cache
+    def made() -> tuple[Call, ...]:
+        return steps(record(graph_module, [like() for like in likes]))
+
+    return made
+
+
+def _layout(value: Any) -> Callable[[], Any]:
+    if not isinstance(value, torch.Tensor):
+        return lambda: value
+    shape, strides, dtype = value.shape, value.stride(), value.dtype
+    return lambda: torch.empty_strided(shape, strides, dtype=dtype)

@@ -1,0 +1,189 @@
+"""Graphs that an earlier process compiled: found again by a description, without being traced."""
+
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import dynacap
+from dynacap import log
+from dynacap.backends.native import backend
+
+pytestmark = [pytest.mark.torch, pytest.mark.cc]
+Fn = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A cache of the test's own."""
+    with dynacap.config.patch(cache_dir=str(tmp_path / "cache")):
+        yield tmp_path / "cache"
+    dynacap.reset()
+    log.forget_warnings()
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The graphs for which C code was written."""
+    seen: list[Any] = []
+    write = backend._written
+
+    def noted(graph: torch.fx.GraphModule) -> Any:
+        seen.append(graph)
+        return write(graph)
+
+    monkeypatch.setattr(backend, "_written", noted)
+    return seen
+
+
+def run(fn: Fn, *args: Any) -> Any:
+    """What a new process would do: nothing is known but what lies on disk."""
+    dynacap.reset()
+    expected = fn(*args)
+    result = dynacap.compile(fn, backend="native", dynamic=False)(*args)
+    torch.testing.assert_close(result, expected)
+    return result
+
+
+def in_place(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y.add_(1).mul_(x)
+    return y
+
+
+FUNCTIONS: dict[str, Fn] = {
+    "pointwise": lambda x: (x + 1).exp() * torch.sigmoid(x),
+    "several results": lambda x: (x.sin(), 3, None, x.shape[0], [x.sum(), 2.5]),
+    "an input, and a view of it": lambda x: (x, x.t(), x + 1),
+    "matrix products": lambda x: F.linear(x, x) @ x.softmax(-1),
+    "library functions": lambda x: F.layer_norm(F.gelu(x), (4,)),
+    "changes inside": in_place,
+    "grad mode": lambda x: torch.no_grad()(lambda y: y * 2)(x),
+    "slices": lambda x: x[1:, ::2] + x[0, 0],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_second_process_writes_no_code(name: str, written: list[Any]) -> None:
+    x = torch.randn(4, 4)
+    run(FUNCTIONS[name], x)
+    assert len(written) == 1
+    run(FUNCTIONS[name], x)
+    assert len(written) == 1
+    assert dynacap.cache_info().hits == 1
+
+
+def test_changes_of_arguments_are_made_again(written: list[Any]) -> None:
+    for _ in range(2):
+        x = torch.ones(3)
+        dynacap.reset()
+        y = dynacap.compile(lambda x: x.add_(1), backend="native")(x)
+        assert y is x
+        assert x.tolist() == [2.0] * 3
+    assert len(written) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        torch.randn(4, 5),
+        torch.randn(4, 4).t(),
+        torch.randn(4, 4, dtype=torch.float64),
+        torch.randn(4, 4)[:, ::2],
+    ],
+    ids=["shape", "strides", "dtype", "gaps"],
+)
+def test_what_is_laid_out_otherwise_is_another_graph(
+    other: torch.Tensor, written: list[Any]
+) -> None:
+    for value in (torch.randn(4, 4), other):
+        run(lambda x: x * 2 + 1, value)
+    assert len(written) == 2
+
+
+def test_another_number_is_another_graph(written: list[Any]) -> None:
+    for number in (1, 1.0, True, -0.0, 0.0):
+        run(lambda x, n=number: x + n, torch.zeros(3))
+    assert len(written) == 5
+
+
+def test_torchs_state_is_part_of_the_description(written: list[Any]) -> None:
+    x = torch.randn(4, 4)
+    plain = run(lambda x: x @ x, x)
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = run(lambda x: x @ x, x)
+    assert (plain.dtype, cast.dtype) == (torch.float32, torch.bfloat16)
+    run(lambda x: x + torch.zeros(1), x)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert run(lambda x: x + torch.zeros(1), x.double()).dtype is torch.float64
+        assert run(lambda x: torch.zeros(1) + 1, x).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert run(lambda x: torch.zeros(1) + 1, x).dtype is torch.float32
+    assert len(written) == 6
+
+
+def test_a_function_that_is_not_torchs_has_no_description(written: list[Any]) -> None:
+    scale = [2.0]
+
+    @dynacap.allow_in_graph
+    def own(x: torch.Tensor) -> torch.Tensor:
+        return x * scale[0]
+
+    x = torch.ones(3)
+    run(lambda x: own(x) + 1, x)
+    scale[0] = 5.0
+    assert run(lambda x: own(x) + 1, x).tolist() == [6.0] * 3
+    assert len(written) == 2
+
+
+def test_a_constant_tensor_is_taken_as_it_is_now(written: list[Any]) -> None:
+    for values in ([1.0, 2.0], [3.0, 4.0]):
+        run(lambda x, v=values: x + torch.tensor(v), torch.ones(2))
+    assert len(written) == 2
+
+
+def test_an_operator_that_fails_raises_what_eager_raises(written: list[Any]) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.cholesky(x) + 1
+
+    for _ in range(2):
+        run(fn, torch.eye(3))
+    assert len(written) == 1
+    compiled = dynacap.compile(fn, backend="native")
+    compiled(torch.eye(3))
+    for broken in (-torch.eye(3), torch.zeros(3, 3)):
+        with pytest.raises(torch.linalg.LinAlgError, match="not positive-definite"):
+            compiled(broken)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\x00" * 99])
+@pytest.mark.parametrize("kind", ["graph", "so"])
+def test_what_is_damaged_is_made_again(
+    folder: Path, written: list[Any], kind: str, damage: bytes
+) -> None:
+    run(lambda x: x * 3, torch.ones(3))
+    (file,) = folder.glob(f"*.{kind}")
+    file.unlink()
+    file.write_bytes(damage)
+    run(lambda x: x * 3, torch.ones(3))
+    assert len(written) == 2
+    run(lambda x: x * 3, torch.ones(3))
+    assert len(written) == 2
+
+
+def test_inputs_are_not_kept(written: list[Any]) -> None:
+    for _ in range(2):
+        dynacap.reset()
+        x = torch.ones(3)
+        compiled = dynacap.compile(lambda x: x + 1, backend="native")
+        compiled(x)
+        died = weakref.ref(x)
+        del x
+        assert died() is None
+    assert len(written) == 1
