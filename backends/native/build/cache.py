@@ -75,8 +75,12 @@ class Cache:
 
     def note(self, key: str, text: str) -> None:
         """Keep a text for a key."""
+
+        def make(path: Path) -> None:
+            path.write_text(text)
+
         self._make_folder()
-        self._build(self.path(key, NOTE), lambda path: path.write_text(text) and None)
+        self._build(self.path(key, NOTE), make)
 
     def noted(self, key: str) -> str | None:
         """The text that was kept for a key."""

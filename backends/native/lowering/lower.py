@@ -117,18 +117,20 @@ class Lowering:
             return self._call(target)
         if isinstance(fields, Field):
             made = self.store(fields, self.result, node.name)
-            self._note_call(self.steps[before:], made)
+            self._note_call(target, self.steps[before:], made)
             return made
         return [
             None if field is None else self.store(field, value, f"{node.name}_{i}")
             for i, (field, value) in enumerate(zip(fields, self.result, strict=True))
         ]
 
-    def _note_call(self, steps: Sequence[Step], made: Buffer) -> None:
+    def _note_call(
+        self, target: torch._ops.OpOverload, steps: Sequence[Step], made: Buffer
+    ) -> None:
         """If one equation is all that a node came to, note which operator it says."""
         if len(steps) == 1 and isinstance(steps[0], Equation):
             args, kwargs = tuple(self.read(self.node.args)), self.read(self.node.kwargs)
-            steps[0].call = Call(self.node.target, args, kwargs, (made,), (self.node,))
+            steps[0].call = Call(target, args, kwargs, (made,), (self.node,))
 
     def read(self, arg: Any) -> Any:
         """An argument with nodes replaced by what they came to."""

@@ -132,7 +132,7 @@ def test_a_function_that_is_not_torchs_has_no_description(written: list[Any]) ->
     scale = [2.0]
 
     @dynacap.allow_in_graph
-    def own(x: torch.Tensor) -> torch.Tensor:
+    def own(x: torch.Tensor) -> Any:
         return x * scale[0]
 
     x = torch.ones(3)
@@ -158,8 +158,9 @@ def test_an_operator_that_fails_raises_what_eager_raises(written: list[Any]) -> 
     compiled = dynacap.compile(fn, backend="native")
     compiled(torch.eye(3))
     for broken in (-torch.eye(3), torch.zeros(3, 3)):
-        with pytest.raises(torch.linalg.LinAlgError, match="not positive-definite"):
+        with pytest.raises(RuntimeError, match="not positive-definite") as caught:
             compiled(broken)
+        assert type(caught.value).__name__ == "LinAlgError"
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\x00" * 99])
