@@ -69,7 +69,10 @@ def measure(name: str, backend: str, *, warm_only: bool) -> Found:
             found["cold"][backend] = measured(first(backend, name), caches)
             found["cached"][backend] = measured(first(backend, name), caches)
         found |= measured(partial(worker.warm, backend, name), caches)
-        if not warm_only and "first" in found:
+        if warm_only:
+            was = earlier().get(name, {})
+            found |= {kind: was.get(kind, {}) for kind in ("cold", "cached")}
+        elif "first" in found:
             found["cached"]["inductor"] = {"seconds": found["first"]["inductor"]}
         return found
 
@@ -108,7 +111,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--group", default="abcdef", help="one or more of the letters")
     parser.add_argument("-k", default="", help="only cases whose name holds this text")
     parser.add_argument("--backend", default="native")
-    parser.add_argument("--warm-only", action="store_true", help="no cold starts")
+    parser.add_argument(
+        "--warm-only", action="store_true", help="no cold starts: they stay as they were"
+    )
     parser.add_argument("--minutes", type=float, default=math.inf, help="no case begins later")
     parser.add_argument("--resume", type=float, default=0, help="keep what is so many hours old")
     parser.add_argument("--show", action="store_true", help="only print what was found")
