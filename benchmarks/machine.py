@@ -55,3 +55,9 @@ def save(name: str, results: Any) -> Path:
     text = json.dumps({"day": day, "machine": describe_machine(), "results": results}, indent=1)
     path.write_text(text + "\n")
     return path
+
+
+def load(name: str) -> Any:
+    """What was saved last under this name; None: nothing."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None

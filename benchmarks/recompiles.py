@@ -1,26 +1,27 @@
 """How often models are captured anew as sizes vary, beside torch.compile(backend="eager").
 
-    python benchmarks/recompiles.py [-k TEXT] [--only dynacap|torch]
+    python benchmarks/recompiles.py [-k TEXT] [--only dynacap|torch] [--missing]
 
 Each model of the zoo is called with batch sizes 1, 2, 3, 5, 8, 16, and with lengths of its second
 dimension 4, 6, 7, 9, 12, 16 (sequences, or the height of images: times 4), as far as eager PyTorch
 takes them; results must be eager's. Shown is how many captures came after the first: the graphs
-that were captured, over those of the first call. Each runs in a process of its own.
+that were captured, over those of the first call. Each runs in a process of its own, and what was
+found is kept in ``results/recompiles.json``: ``--missing`` runs only what is not there yet.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from compilers import COMPILERS
 from isolate import isolated
-from machine import save
+from machine import load, save
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -147,13 +148,28 @@ def apart(entry: Entry, what: str, compiler: str, limit: int) -> Count:
     return Count(entry.name, what, compiler, error=f"the process ended with status {status}")
 
 
-def counts(wanted: list[Entry], shown: list[str], limit: int) -> Iterator[list[Count]]:
-    for entry in track(wanted, "running models"):
-        for what in VARIED:
-            group = [apart(entry, what, compiler, limit) for compiler in shown]
-            for one in group:
-                print(one, file=sys.stderr, flush=True)
-            yield group
+class Kept:
+    """All counts that were made, of this run and of those before."""
+
+    def __init__(self) -> None:
+        before = load("recompiles") or {"results": []}
+        self.counts = {self.key(one): one for one in (Count(**d) for d in before["results"])}
+
+    @staticmethod
+    def key(one: Count) -> tuple[str, str, str]:
+        return one.name, one.what, one.compiler
+
+    def add(self, one: Count) -> None:
+        print(one, file=sys.stderr, flush=True)
+        self.counts[self.key(one)] = one
+        order = {key: at for at, key in enumerate(itertools.product(ZOO, VARIED, COMPILERS))}
+        found = sorted(self.counts.values(), key=lambda one: order.get(self.key(one), -1))
+        save("recompiles", [asdict(one) for one in found])
+
+    def groups(self, shown: list[str], text: str) -> list[list[Count]]:
+        """The counts of each model and dimension, where all that are shown have been made."""
+        keys = [[(*k, c) for c in shown] for k in itertools.product(ZOO, VARIED) if text in k[0]]
+        return [[self.counts[k] for k in ks] for ks in keys if all(k in self.counts for k in ks)]
 
 
 def show(found: list[list[Count]], shown: list[str]) -> None:
@@ -186,15 +202,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-k", default="", help="only models whose name holds this text")
     parser.add_argument("--only", choices=("dynacap", "torch"))
+    parser.add_argument("--missing", action="store_true", help="only what was not run before")
     parser.add_argument("--limit", type=int, default=180, help="seconds for one model")
     options = parser.parse_args()
     torch.set_num_threads(1)
     shown = [options.only] if options.only else ["dynacap", "torch"]
     wanted = [entry for entry in ZOO.values() if options.k in entry.name]
-    found = list(counts(wanted, shown, options.limit))
-    show(found, shown)
-    if not options.k and not options.only:
-        save("recompiles", [asdict(one) for group in found for one in group])
+    kept = Kept()
+    for key in track(list(itertools.product([e.name for e in wanted], VARIED, shown)), "running"):
+        if not (options.missing and key in kept.counts):
+            name, what, compiler = key
+            kept.add(apart(ZOO[name], what, compiler, options.limit))
+    show(kept.groups(shown, options.k), shown)
 
 
 if __name__ == "__main__":
