@@ -32,8 +32,9 @@ class ProcessState(Guard):
     ``autocast`` has ``(device, dtype, whether casts are cached)`` for each device where it is on,
     of those that this build of torch can compute on.  ``function_modes`` and ``dispatch_modes`` are
     the modes that are active, outermost first: ``set_default_device`` and ``with device:`` are such
-    a mode, given here as the device.  ``default_device`` is what the default tensor type says, and
-    ``functorch`` the depth of transforms such as vmap around the call.
+    a mode, given here as the device.  ``default_device`` is what the default tensor type says,
+    ``functorch`` the depth of transforms such as vmap around the call, ``forward_level`` that of
+    forward-mode gradients (-1: none are taken).
     """
 
     kind = "state"
@@ -46,6 +47,7 @@ class ProcessState(Guard):
     deterministic_warn_only: bool
     torch_function: str
     functorch: int | None
+    forward_level: int
     function_modes: tuple[object, ...]
     dispatch_modes: tuple[Ref, ...]
     origin: Origin | None = field(default=None, compare=False)
@@ -98,6 +100,7 @@ class ProcessState(Guard):
         yield Question(torch.get_default_dtype, (), self.default_dtype)
         yield Question(c._get_deterministic_algorithms, (), self.deterministic)
         yield Question(c._get_deterministic_algorithms_warn_only, (), self.deterministic_warn_only)
+        yield Question(_forward_mode(torch).get, (_LEVEL,), self.forward_level)
         yield Question(c._len_torch_function_stack, (), 0)
         yield from self._torch_function_questions(c)
         yield Question(torch.is_inference_mode_enabled, (), self.inference_mode, True)
@@ -122,7 +125,8 @@ class ProcessState(Guard):
 
 
 _NAMES = [f.name for f in fields(ProcessState) if f.name != "origin"]
-_USUAL = {"torch_function": "enabled", "default_device": "cpu"}
+_USUAL = {"torch_function": "enabled", "default_device": "cpu", "forward_level": -1}
+_LEVEL = "_current_level"  # torch keeps it nowhere else that can be read
 
 
 def _told(facts: tuple[object, ...], unlike: tuple[object, ...] | None = None) -> str:
@@ -147,6 +151,7 @@ def _read(torch: Any) -> tuple[object, ...]:
         c._get_deterministic_algorithms_warn_only(),
         _torch_function(c),
         c._functorch.maybe_current_level(),
+        _forward_mode(torch)[_LEVEL],
         tuple(_mode(c._get_function_stack_at(i)) for i in range(c._len_torch_function_stack())),
         tuple(Ref(c._get_dispatch_stack_at(i)) for i in range(c._len_torch_dispatch_stack())),
     )
@@ -164,6 +169,10 @@ def _mode(mode: Any) -> object:
 def _has_cuda(torch: Any) -> bool:
     built: bool = torch.backends.cuda.is_built()
     return built
+
+
+def _forward_mode(torch: Any) -> dict[str, Any]:
+    return vars(torch.autograd.forward_ad)
 
 
 def _autocast_devices(torch: Any) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch._functorch.vmap import vmap_increment_nesting
+from torch.autograd.forward_ad import dual_level
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -72,6 +73,7 @@ STATES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     "no torch functions": torch._C.DisableTorchFunction,
     "no torch functions of subclasses": torch._C.DisableTorchFunctionSubclass,
     "vmap": lambda: vmap_increment_nesting(2, "error"),
+    "forward-mode gradients": dual_level,
 }
 ALIKE = {("meta by default", "with meta"), ("with meta", "meta by default")}
 NEVER_TWICE = ("function mode", "dispatch mode")  # each use is a mode of its own

@@ -10,9 +10,13 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+import dynacap
+from dynacap.config import config
+from dynacap.guards.choose import C_IMPORT_ERROR
 from tests.tensor.rows import Row, Table
 
 row = Table()
+needs_c = pytest.mark.skipif(C_IMPORT_ERROR is not None, reason="needs C")
 
 
 def line(n: int = 6) -> Tensor:
@@ -335,6 +339,21 @@ def with_tangents(x: Tensor, tangent: Any) -> Any:
         return x * x
     with forward_ad.dual_level():
         return forward_ad.unpack_dual(forward_ad.make_dual(x, tangent) * x)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("checker", ["python", pytest.param("c", marks=needs_c)])
+def test_captured_without_tangents(backend: str, checker: str) -> None:
+    """What was captured where no forward-mode gradient is taken is not used where one is."""
+    with config.patch(checker=checker):
+        compiled = dynacap.compile(lambda x: (x * x + 1).sin(), backend=backend)
+        for _ in range(4):
+            compiled(line())
+        with forward_ad.dual_level():
+            found = forward_ad.unpack_dual(compiled(forward_ad.make_dual(line(), line() * 10)))
+        wanted = line() * 20 * line() * (line() * line() + 1).cos()
+        torch.testing.assert_close(found.tangent, wanted)
+        torch.testing.assert_close(compiled(line()), (line() * line() + 1).sin())
 
 
 @pytest.mark.filterwarnings("ignore")
