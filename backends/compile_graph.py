@@ -35,7 +35,7 @@ def compile_graph(
             f" {graph_module.name!r}; give one for each, in order"
         )
     if backend is eager:
-        return graph_module.forward
+        return graph_module.by_position()
     suppress = config.suppress_backend_errors or config.suppress_errors
     # A backend may have changed the graph by the time it fails.
     spare = copy.copy(graph_module) if suppress else graph_module
@@ -57,7 +57,7 @@ def compile_graph(
         backend=failure.backend,
         node=failure.node,
     )
-    return spare.forward
+    return spare.by_position()
 
 
 def _with_checks(backend: Backend) -> Backend:
@@ -74,7 +74,7 @@ def _checked(compiled: Any) -> Callable[..., Any]:
             " callable that takes the placeholders' values and returns a tuple or list"
         )
     # The usual "return gm" would go through the module on every call.
-    return compiled.forward if isinstance(compiled, GraphModule) else compiled
+    return compiled.by_position() if isinstance(compiled, GraphModule) else compiled
 
 
 def _add_stack_traces(graph_module: GraphModule) -> None:

@@ -20,4 +20,4 @@ def eager(
     for name, value in (("mode", mode), ("options", options)):
         if value is not None:
             log.warn_once(("eager", name), f"backend 'eager' has no use for {name}={value!r}")
-    return graph_module.forward
+    return graph_module.by_position()

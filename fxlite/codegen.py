@@ -62,14 +62,18 @@ class PythonCode:
 
 def generate(graph: "Graph", *, self_name: str | None = "self") -> PythonCode:
     """The source of ``graph`` as a function ``forward``."""
-    return _Writer(graph, self_name).write()
+    return Writer(graph, self_name).write()
 
 
-class _Writer:
-    def __init__(self, graph: "Graph", self_name: str | None) -> None:
+class Writer:
+    """Writes a graph, line by line; its nodes are locals under their own names."""
+
+    def __init__(
+        self, graph: "Graph", self_name: str | None, local: dict[Node, str] | None = None
+    ) -> None:
         self.nodes = list(graph.nodes)
         taken = {node.name for node in self.nodes}
-        self.names = GlobalNames(taken)
+        self.names = GlobalNames(taken, local)
         self.self_name = _free_name(self_name, taken) if self_name is not None else None
         self.uses_self = False
         self.body: list[str] = []
@@ -78,13 +82,14 @@ class _Writer:
         self.targets: dict[Any, Callable[[Node], str]] = {}
 
     def write(self) -> PythonCode:
+        """All of it."""
         parameters = []
         last_place = None
         for node in self.nodes:
             if node.op == "placeholder":
                 parameters.append(self.parameter(node))
                 if not node.users:
-                    self.line(f"{node.name} = None  # not used", None)
+                    self.line(self.released([node]) + "  # not used", None)
                 continue
             raw = raw_location(node.meta)
             place = innermost(raw)
@@ -107,10 +112,12 @@ class _Writer:
         )
 
     def line(self, text: str, raw: RawLocation) -> None:
+        """One more line of the body, and where it came from."""
         self.body.append(_INDENT + text)
         self.locations.append(raw)
 
     def parameter(self, node: Node) -> str:
+        """A placeholder in the head of the function."""
         name = node.name
         if isinstance(node.target, str) and node.target.startswith("*"):
             stars = node.target[: len(node.target) - len(node.target.lstrip("*"))]
@@ -124,12 +131,20 @@ class _Writer:
         if node.op == "output":
             return f"return {expression(node.args[0], self.names)}"
         text = self.operation(node)
-        released = self.last_uses.get(node)
-        if released:
-            text += f";  {' = '.join(released)} = None"
-        return text
+        done = self.last_uses.get(node)
+        released = self.released(done) if done else ""
+        return f"{text};  {released}" if released else text
+
+    def kept(self, node: Node) -> str:
+        """What the result of a node is assigned to."""
+        return node.name
+
+    def released(self, nodes: list[Node]) -> str:
+        """A statement that lets go of the values of nodes, or nothing."""
+        return f"{' = '.join([node.name for node in nodes])} = None"
 
     def operation(self, node: Node) -> str:
+        """What a node does, and the assignment of what it gives."""
         if node.op == "call_function":
             special = _STATEMENTS.get(_hashable(node.target))
             if special is not None and not node.users and not node.kwargs:
@@ -138,15 +153,18 @@ class _Writer:
                     return text
         value = getattr(self, node.op)(node)
         # The result of a call for its effect only is not kept, as in a statement of the user's.
-        return value if not node.users else f"{node.name} = {value}"
+        return value if not node.users else f"{self.kept(node)} = {value}"
 
     def get_attr(self, node: Node) -> str:
+        """An attribute."""
         return self.attribute(str(node.target))
 
     def call_module(self, node: Node) -> str:
+        """A call of an attribute."""
         return f"{self.attribute(str(node.target))}({self.arguments(node.args, node.kwargs)})"
 
     def call_method(self, node: Node) -> str:
+        """A call of a method of the first argument."""
         owner = receiver(node.args[0], self.names)
         called = self.arguments(node.args[1:], node.kwargs)
         target = str(node.target)
@@ -155,6 +173,7 @@ class _Writer:
         return f"getattr({owner}, {target!r})({called})"
 
     def call_function(self, node: Node) -> str:
+        """A call, or the operator that stands for it."""
         if not node.kwargs:
             special = _EXPRESSIONS.get(_hashable(node.target))
             text = special and special(node, self.names)
@@ -165,6 +184,7 @@ class _Writer:
         return f"{called}({self.arguments(node.args, node.kwargs)})"
 
     def attribute(self, target: str) -> str:
+        """An attribute of the graph module, by its dotted name."""
         self.uses_self = True
         owner = self.self_name or "self"
         *path, last = target.split(".")
@@ -173,8 +193,10 @@ class _Writer:
         return owner
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """What stands between the brackets of a call."""
         names = self.names
-        parts = [arg.name if type(arg) is Node else expression(arg, names) for arg in args]
+        own = names.locals
+        parts = [own[arg] if type(arg) is Node else expression(arg, names) for arg in args]
         spread = {}
         for key, value in kwargs.items():
             if key.isidentifier():
@@ -204,16 +226,16 @@ def _free_name(wanted: str, taken: set[str]) -> str:
     return name
 
 
-def _last_uses(nodes: list[Node]) -> dict[Node, list[str]]:
-    """For each node, the names that nothing needs after it."""
-    released: dict[Node, list[str]] = {}
+def _last_uses(nodes: list[Node]) -> dict[Node, list[Node]]:
+    """For each node, those of which nothing needs the value after it."""
+    released: dict[Node, list[Node]] = {}
     seen: set[Node] = set()
     for node in reversed(nodes):
         for used in node._inputs:
             if used not in seen:
                 seen.add(used)
                 if node.op != "output":
-                    released.setdefault(node, []).append(used.name)
+                    released.setdefault(node, []).append(used)
     return released
 
 

@@ -9,9 +9,9 @@ from dynacap.fxlite.node import Node, base_name
 
 
 def expression(value: Any, names: GlobalNames) -> str:
-    """Source that evaluates to ``value``; nodes are locals of the same name."""
+    """Source that evaluates to ``value``; nodes are locals."""
     if type(value) is Node:
-        return value.name
+        return names.locals[value]
     write = _WRITERS.get(type(value))
     if write is not None:
         return write(value, names)
@@ -26,7 +26,7 @@ def operand(value: Any, names: GlobalNames) -> str:
 
 def receiver(value: Any, names: GlobalNames) -> str:
     """Like :func:`expression`, fit to stand before a dot or a bracket."""
-    return value.name if isinstance(value, Node) else f"({expression(value, names)})"
+    return names.locals[value] if type(value) is Node else f"({expression(value, names)})"
 
 
 def _plain(value: object, names: GlobalNames) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from dynacap.fxlite import torch_interop
 from dynacap.fxlite.attributes import Attributes, get_attribute, leaves
 from dynacap.fxlite.codegen import PythonCode
+from dynacap.fxlite.few_locals import generate_with_few_locals
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.lint import lint_graph
 from dynacap.fxlite.locations import RawLocation, point_at_user_line
@@ -68,6 +69,14 @@ class GraphModule:
         if self._forward is None:
             self._forward = _compile(self._python_code(), self._attributes)
         return self._forward
+
+    def by_position(self) -> Callable[..., Any]:
+        """A function like :attr:`forward`, called with the placeholders' values and nothing else;
+        its frame is small, however large the graph."""
+        run = generate_with_few_locals(self._graph)
+        if run is None:
+            return self.forward
+        return _compile(self._python_code(), self._attributes, run)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph on the values of its placeholders."""
@@ -148,16 +157,21 @@ def _wanted(root: Mapping[str, object] | object, graph: Graph) -> Mapping[str, o
     }
 
 
-def _compile(code: PythonCode, attributes: Attributes) -> Callable[..., Any]:
-    """The function of generated code.  Its lines can be seen in tracebacks while it lives."""
+def _compile(
+    code: PythonCode, attributes: Attributes, run: PythonCode | None = None
+) -> Callable[..., Any]:
+    """The function of generated code.  Its lines can be seen in tracebacks while it lives.
+
+    ``run`` runs instead where it is given: the same line for line, with other locals."""
+    run = run or code
     filename = f"<dynacap graph {next(_numbers)}>"
     namespace = {
         "__builtins__": builtins,
         "__name__": filename,
         _CALLBACK: _pointer(code.locations),
-        **code.globals,
+        **run.globals,
     }
-    exec(compile(code.guarded(_CALLBACK), filename, "exec", dont_inherit=True), namespace)
+    exec(compile(run.guarded(_CALLBACK), filename, "exec", dont_inherit=True), namespace)
     function: Any = namespace["forward"]
     lines = [line + "\n" for line in code.lines]
     linecache.cache[filename] = (len(lines), None, lines, filename)

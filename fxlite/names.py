@@ -3,7 +3,10 @@
 import keyword
 import sys
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynacap.fxlite.node import Node
 
 # Where the functions that torch implements in C are public; the first that holds one names it.
 _PUBLIC_HOMES = (
@@ -63,14 +66,22 @@ def _lookup(module: str, path: str) -> object:
     return value if module in sys.modules or module.startswith("torch.ops") else _MISSING
 
 
+class _OwnNames(dict["Node", str]):
+    """Each node is called by its own name."""
+
+    def __missing__(self, node: "Node") -> str:
+        return node.name
+
+
 class GlobalNames:
     """The global names of one piece of generated source, none of them a local of it.
 
     ``preamble`` holds the import lines, ``values`` what cannot be written down and is handed to
-    the code as it is.
+    the code as it is, ``locals`` what nodes are called.
     """
 
-    def __init__(self, taken: Collection[str]) -> None:
+    def __init__(self, taken: Collection[str], local: "dict[Node, str] | None" = None) -> None:
+        self.locals = _OwnNames() if local is None else local
         self.preamble: list[str] = []
         self.values: dict[str, object] = {}
         self._taken = set(taken)
