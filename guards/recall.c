@@ -13,6 +13,7 @@ recall_release(Recall *recall)
     PyMem_Free(recall->roots);
     PyMem_Free(recall->facts);
     PyMem_Free(recall->rechecks);
+    PyMem_Free(recall->tensors);
     PyMem_Free(recall->revisits);
     PyMem_Free(recall->known);
     PyMem_Free(recall->relations);
@@ -94,11 +95,34 @@ take_slots(const Program *program, const Recall *recall, PyObject **slots)
     }
 }
 
+/* Tensors that are not where they were are checked like any other, and known anew. */
+static int
+tensors_hold(Program *program, const Recall *recall)
+{
+    TensorSpec *specs = program->tensors;
+    int holds = 1;
+    for (Py_ssize_t i = 0; holds == 1; i++) {
+        i = tensors_as_known(specs, recall->tensors, i, recall->ntensors);
+        if (i == recall->ntensors) {
+            break;
+        }
+        KnownTensor *known = &recall->tensors[i];
+        holds = tensor_spec_matches(&specs[known->spec], known->value);
+        if (holds == 1) {
+            tensor_note(specs, known);
+        }
+    }
+    return holds;
+}
+
 static int
 rest_holds(Program *program, const Recall *recall, PyObject *const *flat, Py_ssize_t nflat,
            Reading *reading)
 {
     int holds = walk_nodes(program, recall->revisits, recall->nrevisits, flat, nflat, reading);
+    if (holds == 1) {
+        holds = tensors_hold(program, recall);
+    }
     for (Py_ssize_t i = 0; holds == 1 && i < recall->nrechecks; i++) {
         const Recheck *recheck = &recall->rechecks[i];
         holds = check_range(program, recheck->from, recheck->to, recheck->value);

@@ -44,6 +44,8 @@ typedef struct Recall {
     Py_ssize_t nfacts, room;
     Recheck *rechecks;
     Py_ssize_t nrechecks;
+    KnownTensor *tensors; /* checked by memory alone, if that suffices */
+    Py_ssize_t ntensors;
     int32_t *revisits; /* positions of the nodes that are walked as ever */
     Py_ssize_t nrevisits;
     Known *known; /* registers that those nodes and relations read, and values to be rechecked */

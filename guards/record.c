@@ -7,7 +7,7 @@
  */
 #include "recall.h"
 
-enum { MAX_CHANGES = 4, KNOWN_WEAK = 8 };
+enum { MAX_CHANGES = 4, KNOWN_WEAK = 8, MAX_LIKES = 32 };
 
 typedef enum { LOST, PLACE, OBJECT } Certainty;
 
@@ -21,6 +21,8 @@ typedef struct {
     uint8_t *certainty, *vouched, *typed;
     const void *weak[KNOWN_WEAK]; /* places of weak references, of which there are facts */
     int nweak;
+    int32_t likes[MAX_LIKES]; /* specs that known tensors are compared with */
+    int nlikes;
     int failed; /* no memory */
 } Recorder;
 
@@ -316,6 +318,49 @@ runs_each_time(const Check *check)
     return check->kind == CHECK_TENSOR || check->kind == CHECK_CALL;
 }
 
+/* A spec that says the same as this one, if there is one. */
+static int32_t
+find_like(Recorder *r, int32_t spec)
+{
+    const TensorSpec *specs = r->program->tensors;
+    for (int i = 0; i < r->nlikes; i++) {
+        if (tensor_specs_alike(&specs[r->likes[i]], &specs[spec])) {
+            return r->likes[i];
+        }
+    }
+    if (r->nlikes < MAX_LIKES) {
+        r->likes[r->nlikes++] = spec;
+    }
+    return spec;
+}
+
+/* Whether the tensor can be checked by memory alone, wherever it lies. */
+static int
+record_tensor(Recorder *r, PyObject *value, const Check *check)
+{
+    KnownTensor *known = &r->made->tensors[r->made->ntensors];
+    *known = (KnownTensor){.value = value, .spec = (int32_t)check->number};
+    if (check->kind != CHECK_TENSOR || !tensor_note(r->program->tensors, known)) {
+        return 0;
+    }
+    known->like = find_like(r, known->spec);
+    r->made->ntensors++;
+    return 1;
+}
+
+static void
+record_recheck(Recorder *r, PyObject *value, int32_t check)
+{
+    Recheck *last = &r->made->rechecks[r->made->nrechecks];
+    if (r->made->nrechecks > 0 && last[-1].to == check && last[-1].value == value) {
+        last[-1].to++;
+    }
+    else {
+        *last = (Recheck){value, check, check + 1};
+        r->made->nrechecks++;
+    }
+}
+
 /* Whether all checks of a node are vouched for, but those to be made each time. */
 static int
 record_checks(Recorder *r, int32_t at, Node *node)
@@ -323,13 +368,8 @@ record_checks(Recorder *r, int32_t at, Node *node)
     for (int32_t i = node->first; i < node->end; i++) {
         Check *check = &r->program->checks[i];
         if (runs_each_time(check)) {
-            Recheck *last = &r->made->rechecks[r->made->nrechecks];
-            if (r->made->nrechecks > 0 && last[-1].to == i && last[-1].value == r->seen[at]) {
-                last[-1].to++;
-            }
-            else {
-                *last = (Recheck){r->seen[at], i, i + 1};
-                r->made->nrechecks++;
+            if (!record_tensor(r, r->seen[at], check)) {
+                record_recheck(r, r->seen[at], i);
             }
         }
         else if (check_value(r->program, check, r->seen[at]) != 1 || !record_check(r, at, check)) {
@@ -368,7 +408,7 @@ static void
 record_node(Recorder *r, int32_t at)
 {
     Node *node = &r->program->nodes[at];
-    Py_ssize_t rechecks = r->made->nrechecks;
+    Py_ssize_t rechecks = r->made->nrechecks, tensors = r->made->ntensors;
     PyObject *value = r->seen[at] = read_quietly(r, node);
     if (value != NULL) {
         r->certainty[at] = record_step(r, at, node, value);
@@ -376,6 +416,7 @@ record_node(Recorder *r, int32_t at)
     if (r->certainty[at] != LOST && !record_checks(r, at, node)) {
         r->certainty[at] = LOST;
         r->made->nrechecks = rechecks;
+        r->made->ntensors = tensors;
     }
     if (r->certainty[at] == LOST) {
         r->made->revisits[r->made->nrevisits++] = at;
@@ -474,12 +515,13 @@ recall_new(const Program *program)
     made->pulse = pulse_new();
     made->roots = PyMem_Calloc(nodes, sizeof(Root));
     made->rechecks = PyMem_Calloc(checks, sizeof(Recheck));
+    made->tensors = PyMem_Calloc((size_t)program->ntensors + 1, sizeof(KnownTensor));
     made->revisits = PyMem_Calloc(nodes, sizeof(int32_t));
     made->known = PyMem_Calloc(nodes, sizeof(Known));
     made->relations = PyMem_Calloc((size_t)program->nrelations + 1, sizeof(int32_t));
     made->slots = PyMem_Calloc((size_t)program->nslots + 1, sizeof(PyObject *));
     if (made->pulse == NULL || made->roots == NULL || made->rechecks == NULL
-        || made->revisits == NULL || made->known == NULL || made->relations == NULL
+        || made->tensors == NULL || made->revisits == NULL || made->known == NULL || made->relations == NULL
         || made->slots == NULL) {
         recall_release(made);
         return NULL;

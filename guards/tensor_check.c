@@ -173,7 +173,9 @@ ask_guard(const TensorSpec *spec, PyObject *value)
 static int
 requires_grad_matches(const TensorSpec *spec, PyObject *value, const void *impl)
 {
-    int known = impl == NULL ? -1 : impl_requires_grad(impl);
+    int known = impl == NULL || tensor_layout.autograd == 0
+                    ? -1
+                    : record_requires_grad(impl_record(impl));
     return known >= 0 ? known == spec->requires_grad
                       : flag_is(get_requires_grad, value, spec->requires_grad);
 }
@@ -245,6 +247,54 @@ tensor_spec_matches(TensorSpec *spec, PyObject *value)
         }
     }
     return requires_grad_matches(spec, value, impl);
+}
+
+int
+tensor_note(const TensorSpec *specs, KnownTensor *known)
+{
+    const TensorSpec *spec = &specs[known->spec];
+    const void *impl = tensor_impl(known->value);
+    if (impl == NULL || !spec->has_last || tensor_layout.autograd == 0) {
+        return 0;
+    }
+    known->like = known->spec;
+    known->impl = impl;
+    known->record = impl_record(impl);
+    return tensors_as_known(specs, known, 0, 1) == 1;
+}
+
+int
+tensor_specs_alike(const TensorSpec *left, const TensorSpec *right)
+{
+    size_t dims = (size_t)left->ndim * 2 * sizeof(int64_t);
+    return operand_object(&left->type) == operand_object(&right->type)
+           && left->dtype == right->dtype && left->device_type == right->device_type
+           && left->device_id == right->device_id && left->ndim == right->ndim
+           && left->requires_grad == right->requires_grad && left->is_conj == right->is_conj
+           && left->is_neg == right->is_neg && left->is_inference == right->is_inference
+           && memcmp(left->shape, right->shape, dims) == 0
+           && memcmp(left->tail, right->tail, sizeof(left->tail)) == 0;
+}
+
+static inline int
+is_as_known(const TensorSpec *like, const KnownTensor *known)
+{
+    const void *impl = known->impl;
+    return operand_is(&like->type, (PyObject *)Py_TYPE(known->value))
+           && tensor_impl(known->value) == impl && is_like_last(like, impl)
+           && impl_record(impl) == known->record
+           && record_requires_grad(known->record) == like->requires_grad;
+}
+
+Py_ssize_t
+tensors_as_known(const TensorSpec *specs, const KnownTensor *known, Py_ssize_t from,
+                 Py_ssize_t count)
+{
+    Py_ssize_t i = from;
+    while (i < count && is_as_known(&specs[known[i].like], &known[i])) {
+        i++;
+    }
+    return i;
 }
 
 int

@@ -27,6 +27,25 @@ int tensor_spec_visit(TensorSpec *spec, visitproc visit, void *arg);
 /* Whether a value, held by the caller, is such a tensor: 1, 0, or -1 with an exception. */
 int tensor_spec_matches(TensorSpec *spec, PyObject *value);
 
+/* A tensor that passed, and where its metadata lay.  `spec` is the position of what is expected of
+ * it, `like` that of a spec which says the same, for fewer to be read where many tensors are alike. */
+typedef struct {
+    PyObject *value; /* borrowed */
+    const void *impl, *record;
+    int32_t spec, like;
+} KnownTensor;
+
+/* Note where the metadata of a tensor lies that has just passed: 1; 0: that cannot be known. */
+int tensor_note(const TensorSpec *specs, KnownTensor *known);
+
+/* Whether what passes one of the two passes the other, and their last tensors were alike. */
+int tensor_specs_alike(const TensorSpec *left, const TensorSpec *right);
+
+/* The first, from `from` on, of which memory does not show that it passes still; `count`: all do.
+ * Runs no code.  The values are alive. */
+Py_ssize_t tensors_as_known(const TensorSpec *specs, const KnownTensor *known, Py_ssize_t from,
+                            Py_ssize_t count);
+
 /* The bytes between which a plain tensor's elements lie: 1, or 0 where DLPack does not tell. */
 typedef struct {
     int32_t device_type, device_id;

@@ -190,20 +190,16 @@ find_autograd(TensorLayout *layout, PyObject *const leaves[3])
 }
 
 int
-impl_requires_grad(const void *impl)
+record_requires_grad(const void *record)
 {
     const TensorLayout *layout = &tensor_layout;
-    if (layout->autograd == 0) {
-        return -1;
-    }
-    const char *record = (const char *)(uintptr_t)word_at(impl, layout->autograd);
     if (record == NULL) {
         return 0;
     }
     if (layout->flag == 0 || layout->unset == 0) {
         return -1;
     }
-    if (record[layout->flag] != 0) {
+    if (((const char *)record)[layout->flag] != 0) {
         return 1;
     }
     for (uint64_t left = layout->unset; left != 0; left &= left - 1) {

@@ -32,8 +32,15 @@ tensor_impl(PyObject *tensor)
                                    : (const void *)(uintptr_t)word_at(tensor, tensor_layout.impl);
 }
 
-/* What requires_grad is: 0, 1, or -1 where it cannot be told. */
-int impl_requires_grad(const void *impl);
+/* What autograd has recorded of a tensor; NULL: nothing. Only where it is known where that lies. */
+static inline const void *
+impl_record(const void *impl)
+{
+    return (const void *)(uintptr_t)word_at(impl, tensor_layout.autograd);
+}
+
+/* What requires_grad is, by that: 0, 1, or -1 where it cannot be told. */
+int record_requires_grad(const void *record);
 
 /* Find the layout from samples; see tensor_layout.py. */
 PyObject *find_tensor_layout(PyObject *module, PyObject *args);
