@@ -3,7 +3,7 @@
 import operator
 import traceback
 import weakref
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -82,19 +82,20 @@ def test_an_error_shows_the_readable_line() -> None:
 class Value:
     """Something that can be watched; twice it is another."""
 
-    made: "ClassVar[list[weakref.ref[Value]]]" = []
-
     def __mul__(self, other: object) -> "Value":
         result = Value()
-        self.made.append(weakref.ref(result))
+        MADE.append(weakref.ref(result))
         return result
+
+
+MADE: list[weakref.ref[Value]] = []
 
 
 def test_results_are_let_go_after_their_last_use() -> None:
     alive: list[int] = []
 
     def count() -> None:
-        alive.append(sum(ref() is not None for ref in Value.made))
+        alive.append(sum(ref() is not None for ref in MADE))
 
     graph = Graph()
     x = graph.placeholder("x")
