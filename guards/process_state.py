@@ -172,7 +172,8 @@ def _has_cuda(torch: Any) -> bool:
 
 
 def _forward_mode(torch: Any) -> dict[str, Any]:
-    return vars(torch.autograd.forward_ad)
+    names: dict[str, Any] = vars(torch.autograd.forward_ad)
+    return names
 
 
 def _autocast_devices(torch: Any) -> tuple[str, ...]:
