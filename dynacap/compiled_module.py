@@ -6,9 +6,11 @@ import copy
 import weakref
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+
+from dynacap.hook import module_call
 
 _SLOT = "_dynacap_state"
 # The values are weak since a subclass keeps its base, the key, alive.
@@ -16,15 +18,12 @@ _classes: weakref.WeakKeyDictionary[type, weakref.ref[type]] = weakref.WeakKeyDi
 Again = Callable[[Any], Any]
 
 
-class _State:
+class _State(NamedTuple):
     """What a compiled module has of its own."""
 
-    __slots__ = ("again", "call", "module")
-
-    def __init__(self, module: torch.nn.Module, call: Callable[..., Any], again: Again) -> None:
-        self.module = module
-        self.call = call
-        self.again = again
+    module: torch.nn.Module
+    call: Callable[..., Any]
+    again: Again
 
 
 def compile_module(
@@ -123,7 +122,7 @@ def _compiled_class(cls: type) -> type:
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__,
-            "__call__": _call,
+            "__call__": module_call(_call, _SLOT),
             "__copy__": _copy,
             "__deepcopy__": _deepcopy,
             "__reduce_ex__": _reduce,

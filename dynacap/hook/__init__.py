@@ -25,7 +25,7 @@ from dynacap.hook.signature import bind_arguments
 
 try:
     from dynacap.hook import _chook
-    from dynacap.hook._chook import CompiledFunction as CCompiledFunction
+    from dynacap.hook._chook import CompiledFunction as CCompiledFunction, ModuleCall
     from dynacap.hook.pep523 import Pep523Hook
 except ImportError as error:
     _import_error: str | None = f"{type(error).__name__}: {error}"
@@ -90,7 +90,17 @@ def field_of_function(cls: type) -> str | None:
     """The field in which objects of this class hold the function that they compile, if they do."""
     if cls is PythonCompiledFunction:
         return "_function"
-    return "function" if _import_error is None and cls is CCompiledFunction else None
+    in_c = _import_error is None and cls in (CCompiledFunction, ModuleCall)
+    return "function" if in_c else None
+
+
+def module_call(function: FunctionType, slot: str) -> Any:
+    """``function``, the ``__call__`` of compiled modules, without a frame of Python where C serves.
+
+    It finds ``(module, call, ...)`` in the attribute ``slot`` of self and calls
+    ``call(module, ...)``.
+    """
+    return function if _import_error is not None else ModuleCall(function, slot)
 
 
 def generator_access() -> tuple[Any, Any] | None:

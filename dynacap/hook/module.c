@@ -5,6 +5,7 @@
 #include "compiled_function.h"
 #include "eval_hook.h"
 #include "generator_state.h"
+#include "module_call.h"
 #include "trampoline.h"
 
 static PyObject *
@@ -142,14 +143,19 @@ module_exec(PyObject *module)
         return -1;
     }
     PyObject *compiled = add_type(module, &compiled_function_spec, "CompiledFunction");
+    PyObject *module_call = add_type(module, &module_call_spec, "ModuleCall");
     PyObject *active = add_type(module, &active_spec, "Active");
     PyObject *path = add_type(module, &path_spec, "Path");
     PyObject *trampoline = add_type(module, &trampoline_spec, "Trampoline");
-    int status = compiled == NULL || active == NULL || path == NULL || trampoline == NULL ? -1 : 0;
+    int status = compiled == NULL || module_call == NULL || active == NULL || path == NULL
+                         || trampoline == NULL
+                     ? -1
+                     : 0;
     if (status == 0) {
         compiled_function_set_type((PyTypeObject *)compiled);
         trampoline_set_types((PyTypeObject *)path, (PyTypeObject *)trampoline);
     }
+    Py_XDECREF(module_call);
     Py_XDECREF(path);
     Py_XDECREF(trampoline);
     Py_XDECREF(compiled);

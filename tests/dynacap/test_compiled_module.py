@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import io
 import pickle
 import weakref
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import dynacap
+from dynacap.hook import generator_access
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -204,3 +206,48 @@ def test_dropped_at_once() -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+class Sums(nn.Module):
+    """Takes arguments in every form."""
+
+    def forward(self, x: Tensor, *more: Tensor, k: int = 1, **named: Tensor) -> Any:
+        for other in (*more, *named.values()):
+            x = x + other
+        return x * k
+
+
+def test_arguments_of_every_form() -> None:
+    model, x = Sums(), torch.ones(3)
+    compiled = dynacap.compile(model, backend="eager")
+    many = {f"a{i}": x * i for i in range(30)}
+    forms: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((x,), {}), ((), {"x": x}), ((x, x), {"k": 2}), ((x, x), {"k": 2, **many}), ((x,) * 40, {}),
+    ]  # fmt: skip
+    for args, kwargs in forms * 3:
+        assert torch.equal(compiled(*args, **kwargs), model(*args, **kwargs))
+    for call in (compiled, model):
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+            call()
+    whole = dynacap.compile(lambda x: compiled(x, k=3) + 1, backend="eager", fullgraph=True)
+    assert torch.equal(whole(x), x * 3 + 1)
+
+
+@pytest.mark.skipif(generator_access() is None, reason="needs C")
+def test_no_python_stands_between() -> None:
+    """From the call to the graph's own function, C alone runs."""
+    model = Sums()
+    compiled = dynacap.compile(model, backend=lambda graph, inputs: seen)
+    frames: list[str] = []
+
+    def seen(*values: Any) -> Any:
+        frame = inspect.currentframe()
+        assert frame is not None
+        caller = frame.f_back
+        assert caller is not None
+        frames.append(caller.f_code.co_name)
+        return (values[0],)
+
+    for _ in range(3):
+        compiled(torch.ones(2))
+    assert frames[-1] == "test_no_python_stands_between"

@@ -88,7 +88,7 @@ def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[V
             if isinstance(raw, _C_METHODS):
                 return fn, args
             own = t.class_attribute(fn.cls, "__call__")
-            if isinstance(own, FunctionValue):
+            if isinstance(own, FunctionValue) or field_of_function(own.cls) is not None:
                 fn, args = own, [fn, *args]
             else:
                 fn = _bind_special(t, raw, own, fn, fn.cls)
