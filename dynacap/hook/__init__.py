@@ -4,6 +4,7 @@
 frame as it starts; ``settrace`` (plain Python) dispatches a function from its second call on.
 """
 
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -94,7 +95,7 @@ def field_of_function(cls: type) -> str | None:
     return "function" if in_c else None
 
 
-def module_call(function: FunctionType, slot: str) -> Any:
+def module_call(function: Callable[..., Any], slot: str) -> Any:
     """``function``, the ``__call__`` of compiled modules, without a frame of Python where C serves.
 
     It finds ``(module, call, ...)`` in the attribute ``slot`` of self and calls

@@ -1,4 +1,5 @@
 # The C extension; module.c is its glue, each type stands in the C file that is named for it.
+from collections.abc import Callable
 from types import CodeType, FunctionType, TracebackType
 from typing import Any
 
@@ -22,7 +23,7 @@ class CompiledFunction:
 class ModuleCall:
     """module_call.c"""
 
-    def __init__(self, function: FunctionType, slot: str) -> None: ...
+    def __init__(self, function: Callable[..., Any], slot: str) -> None: ...
     @property
     def function(self) -> FunctionType: ...
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
