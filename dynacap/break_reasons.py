@@ -198,7 +198,6 @@ _LANGUAGE = _reasons(
     ("empty-cell", "A closure variable is read that is not set.",
      "set the variable before the function is called"),
     ("async", "A coroutine or an async generator runs.", "compile what it awaits"),
-    ("except-star", "A `split` of the user's gives something else than a pair.", "give a tuple"),
     ("interactive", "A statement of the interactive prompt runs.", "put it into a function"),
     ("recursion", "Calls are nested too deep.", "use a loop"),
     ("long-loop", "A loop goes on for thousands of rounds without any operation on tensors.",

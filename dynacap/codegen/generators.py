@@ -37,7 +37,7 @@ def put(e: Emitter, value: GeneratorValue, name: str) -> str:
         elif value.source is None or held.source != GeneratorSlot(value.source, slot):
             changes.append(f"{slot}: {e.expr(held)}")
     stack = [e.expr(item) if isinstance(item, Value) else missing for item in frame.stack]
-    delegates = frame.instructions[frame.index + 1].arg & 3 == _YIELD_FROM
+    delegates = frame.instructions[frame.index + 1].arg & 3 >= _YIELD_FROM
     return (
         f"{e.helper(access[1])}({name}, {frame.instructions[frame.index].lasti}, {delegates},"
         f" {{{', '.join(changes)}}}, ({''.join(text + ', ' for text in stack)}), {missing})"

@@ -85,7 +85,7 @@ def leave_trail(m: Machine, exc: ExceptionValue, frame: Frame) -> None:
 def _raises_again(frame: Frame) -> bool:
     """Whether the instruction hands an exception on, which adds nothing to its traceback."""
     instruction = frame.instructions[frame.index]
-    return instruction.op == "RERAISE" or (
+    return instruction.op in ("RERAISE", "END_ASYNC_FOR") or (
         instruction.op == "RAISE_VARARGS" and not instruction.arg
     )
 

@@ -47,6 +47,8 @@ class Finalizers:
     def made(self, gen: GeneratorValue, level: int) -> None:
         """Note where a generator was made."""
         gen.level = level
+        if gen.cls is types.CoroutineType:
+            self.open[gen] = ()  # Python warns if it is never awaited
         if level:
             self._inner.append(gen)
 
@@ -91,7 +93,9 @@ def death_shows(value: Value | None) -> bool:
         plain = kind.__flags__ & IMMUTABLE_TYPE or hasattr(kind, "__torch_function__")
         refers = issubclass(kind, (weakref.ref, *weakref.ProxyTypes))
         return refers or (kind.__weakrefoffset__ != 0 and not plain)
-    return type(value) is GeneratorValue and value.state in ("suspended", "outside")
+    if type(value) is not GeneratorValue:
+        return False
+    return value.cls is types.CoroutineType or value.state in ("suspended", "outside")
 
 
 def _is_watched(real: Any) -> bool:
@@ -140,6 +144,8 @@ def close_dropped(m: Machine, frame: Frame, result: Value | None) -> None:
     if op == "YIELD_VALUE" and frame.generator is not None:
         leaving.append(frame.generator)
     while (gen := _next_dropped(m, leaving)) is not None:
+        if gen.state == "new":
+            m.graph_break("finalizer", "a coroutine dies that was never awaited")
         del m.finalizers.open[gen]
         try:
             close_generator(m, gen)
@@ -151,7 +157,7 @@ def _next_dropped(m: Machine, leaving: list[Value]) -> GeneratorValue | None:
     """A generator that nothing holds any more, not even another of which the same is true."""
     dropped: list[GeneratorValue] = []
     for gen, way in list(m.finalizers.open.items()):
-        if gen.state != "suspended":
+        if gen.state not in ("suspended", "new"):
             del m.finalizers.open[gen]
         elif gen.level >= m.depth and not _still_there(m, way, gen):
             found = _find(m, gen, leaving)

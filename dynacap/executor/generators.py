@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import types
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynacap.executor.exceptions import set_context, unwind
 from dynacap.executor.frame import Frame
 from dynacap.executor.outside_generators import read_frame
+from dynacap.guards.relations import Predicate
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.data_model.items import stop_value
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from dynacap.executor.machine import Machine
 
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
-_YIELD_FROM = 2  # operand of the RESUME that follows a yield inside ``yield from``
+_YIELD_FROM = 2  # operand of the RESUME that follows a yield inside ``yield from``; 3: ``await``
 
 
 def is_suspendable(code: types.CodeType) -> bool:
@@ -31,12 +33,20 @@ def is_suspendable(code: types.CodeType) -> bool:
 
 def make_generator(m: Machine, fn: FunctionValue, frame: Frame) -> Value:
     """The generator of a call."""
-    if fn.code.co_flags & _ASYNC:
-        m.graph_break("async", f"{fn.qualname} is a coroutine function")
-    gen = GeneratorValue(fn, frame)
+    flags = fn.code.co_flags
+    is_coroutine = flags & inspect.CO_COROUTINE
+    if flags & inspect.CO_ASYNC_GENERATOR or (is_coroutine and not _leaves_no_origin()):
+        m.graph_break("async", f"{fn.qualname} is an async generator, or origins are tracked")
+    if is_coroutine:
+        m.guards.add(Predicate((), _leaves_no_origin, "has coroutines that leave no origin"))
+    gen = GeneratorValue(fn, frame, types.CoroutineType if is_coroutine else types.GeneratorType)
     frame.generator = gen
     m.finalizers.made(gen, m.depth)
     return gen
+
+
+def _leaves_no_origin(*values: Any) -> bool:
+    return not sys.get_coroutine_origin_tracking_depth()
 
 
 def resume_generator(
@@ -48,8 +58,10 @@ def resume_generator(
     if gen.real is not None:
         m.touch(gen)
     if gen.state == "running":
-        m.raise_error(ValueError, "generator already executing")
+        m.raise_error(ValueError, f"{gen.cls.__name__} already executing")
     if gen.state == "done":
+        if gen.cls is types.CoroutineType:
+            m.raise_error(RuntimeError, "cannot reuse already awaited coroutine")
         if thrown is not None:
             _throw_outright(m, thrown)
         raise UserRaise(ExceptionValue(StopIteration, []))
@@ -70,7 +82,8 @@ def _start(m: Machine, gen: GeneratorValue, sent: Value | None, thrown: Value | 
         gen.state = "done"
         _throw_outright(m, thrown)
     if sent is not None and not (isinstance(sent, Const) and sent.value is None):
-        m.raise_error(TypeError, "can't send non-None value to a just-started generator")
+        text = f"can't send non-None value to a just-started {gen.cls.__name__}"
+        m.raise_error(TypeError, text)
 
 
 def _throw_outright(m: Machine, thrown: Value) -> NoReturn:
@@ -93,7 +106,7 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
         value = m.run_nested()
     except UserRaise as raised:
         gen.state = "done"
-        raised.exc = escaping(m, raised.exc)
+        raised.exc = escaping(m, raised.exc, gen.cls)
         raise
     finally:
         gen.handled = m.handled if m.handled is not outer else None
@@ -108,11 +121,11 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
     return value
 
 
-def escaping(m: Machine, exc: Value) -> Value:
+def escaping(m: Machine, exc: Value, kind: type) -> Value:
     """PEP 479: what leaves a generator; in place of a StopIteration a RuntimeError."""
     if not isinstance(exc, ExceptionValue) or not issubclass(exc.cls, StopIteration):
         return exc
-    error = ExceptionValue(RuntimeError, [Const("generator raised StopIteration")])
+    error = ExceptionValue(RuntimeError, [Const(f"{kind.__name__} raised StopIteration")])
     set_context(m, error, m.handled)
     error.cause = error.context = exc
     error.suppress_context = True
@@ -123,8 +136,7 @@ def _throw_into_delegate(
     m: Machine, frame: Frame, thrown: Value
 ) -> tuple[Value | None, Value | None]:
     """Hand an exception to what ``yield from`` waits for: what it yields, or what to raise here."""
-    resume = frame.instructions[frame.pc]
-    if resume.op != "RESUME" or resume.arg & 3 != _YIELD_FROM:
+    if not delegates(frame):
         return None, thrown
     delegate = frame.stack[-1]
     if isinstance(delegate, IteratorValue):
@@ -145,6 +157,12 @@ def _throw_into_delegate(
         frame.stack[-1] = stop_value(raised.exc)
         frame.pc = send.target
         return None, None
+
+
+def delegates(frame: Frame) -> bool:
+    """Whether a frame that was put aside waits for what ``yield from`` or ``await`` awaits."""
+    resume = frame.instructions[frame.pc]
+    return resume.op == "RESUME" and resume.arg & 3 >= _YIELD_FROM
 
 
 def _send_before(frame: Frame) -> Instruction:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dynacap.executor.exceptions import leave_trail, push_handled
 from dynacap.executor.frame import Frame, PreviousException
 from dynacap.executor.machine import Machine
@@ -94,30 +96,22 @@ def _matches(m: Machine, exc: Value, wanted: Value) -> bool:
     return cls in exc.cls.__mro__
 
 
-def _traced_when_wrapped() -> bool:
-    """Whether the group in which ``except*`` wraps an exception has a traceback of its own."""
-    found = []
-    try:
-        raise ValueError
-    except* ValueError as group:
-        found.append(group.__traceback__)
-    return found != [None]
-
-
-_WRAPPED_IS_TRACED = _traced_when_wrapped()
+_trace: list[Any] = []  # of the group in which ``except*`` wraps an exception
+try:
+    raise ValueError
+except* ValueError as _wrapped:
+    _trace.append(_wrapped.__traceback__)
 
 
 @handles("CHECK_EG_MATCH")
 def check_eg_match(m: Machine, f: Frame, i: Instruction) -> None:
     """Replace an exception and classes by what is left of it and the match, handled from now on."""
     exc, wanted = f.pop_many(2)
-    pair = m.call(m.wrap(match_star, None), [exc, wanted])
-    match, rest = m.unpack(pair)
-    f.push(rest)
-    f.push(match)
+    match, rest = m.unpack(m.call(m.wrap(match_star, None), [exc, wanted]))
+    f.stack += [rest, match]
     if not isinstance(match, ExceptionValue):
         return
-    if _WRAPPED_IS_TRACED and not issubclass(exc.cls, BaseExceptionGroup):
+    if _trace != [None] and not issubclass(exc.cls, BaseExceptionGroup):
         leave_trail(m, match, f)
         match.raised, match.raised_at = True, m.whole_steps
     handling = [item for item in f.stack if isinstance(item, PreviousException)]
@@ -130,12 +124,12 @@ def prep_reraise_star(m: Machine, f: Frame, i: Instruction) -> None:
     f.push(m.call(m.wrap(raise_star, None), f.pop_many(2)))
 
 
-@handles("BEFORE_WITH")
+@handles("BEFORE_WITH", "BEFORE_ASYNC_WITH")
 def before_with(m: Machine, f: Frame, i: Instruction) -> None:
     """Replace a context manager by its bound ``__exit__`` and the result of ``__enter__``."""
-    manager = f.pop()
-    enter = _bound(m, manager, "__enter__")
-    exit_ = _bound(m, manager, "__exit__")
+    manager, kind = f.pop(), "a" * (i.op == "BEFORE_ASYNC_WITH")
+    enter = _bound(m, manager, f"__{kind}enter__")
+    exit_ = _bound(m, manager, f"__{kind}exit__")
     f.push(exit_)
     f.push(m.call(enter, []))
 
@@ -145,6 +139,8 @@ _OF_WITH = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 
 def _bound(m: Machine, manager: Value, name: str) -> Value:
     raw = m.lookup(manager.cls, name)
+    if raw is MISSING and name.startswith("__a"):
+        m.graph_break("async", f"a {manager.cls.__name__} has no {name}")
     if raw is MISSING:
         known = [each for each in _OF_WITH if m.lookup(manager.cls, each) is not MISSING]
         m.raise_real(not_for_with(manager.cls, known))

@@ -1,13 +1,16 @@
-"""Generators: yield and yield from."""
+"""Generators and coroutines: yield, yield from, await, and asynchronous iteration."""
 
 from __future__ import annotations
 
+from inspect import CO_ITERABLE_COROUTINE
+from types import CoroutineType
+
 from dynacap.executor.frame import YIELD, Frame
-from dynacap.executor.generators import escaping
+from dynacap.executor.generators import delegates, escaping
 from dynacap.executor.machine import Machine
-from dynacap.executor.registry import handles
+from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import Const, Sentinel, UserRaise, Value
+from dynacap.values.base import MISSING, Const, Sentinel, UserRaise, Value
 from dynacap.values.data_model import call_special, get_attribute
 from dynacap.values.data_model.items import stop_value
 from dynacap.values.function import GeneratorValue
@@ -16,16 +19,12 @@ from dynacap.values.function import GeneratorValue
 @handles("RETURN_GENERATOR")
 def return_generator(m: Machine, f: Frame, i: Instruction) -> None:
     """The generator was made when the function was called; the first resume starts here."""
-    if f.generator is None:
-        m.graph_break("generator-frame", "a generator runs as plain Python")
     f.push(Const(None))
 
 
 @handles("YIELD_VALUE")
 def yield_value(m: Machine, f: Frame, i: Instruction) -> Sentinel:
     """Put the frame aside; the top goes to who resumed it."""
-    if f.generator is None:
-        m.graph_break("generator-frame", "a generator runs as plain Python")
     return YIELD
 
 
@@ -61,7 +60,8 @@ def cleanup_throw(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("STOPITERATION_ERROR")
 def stopiteration_error(m: Machine, f: Frame, i: Instruction) -> None:
     """Replace a StopIteration that leaves a generator by a RuntimeError (PEP 479)."""
-    f.push(escaping(m, f.pop()))
+    assert f.generator is not None
+    f.push(escaping(m, f.pop(), f.generator.cls))
 
 
 def _send(m: Machine, receiver: Value, sent: Value) -> Value:
@@ -70,3 +70,43 @@ def _send(m: Machine, receiver: Value, sent: Value) -> Value:
     if isinstance(sent, Const) and sent.value is None:
         return call_special(m, receiver, "__next__", [])
     return m.call(get_attribute(m, receiver, "send"), [sent])
+
+
+def _awaitable(m: Machine, obj: Value) -> Value:
+    """The iterator that ``await`` drives."""
+    if isinstance(obj, GeneratorValue) and obj.function is not None:
+        if obj.cls is CoroutineType and obj.state == "suspended" and delegates(obj.frame):
+            m.raise_error(RuntimeError, "coroutine is being awaited already")
+        if obj.cls is CoroutineType or obj.function.code.co_flags & CO_ITERABLE_COROUTINE:
+            return obj
+    return _asked(m, obj, "__await__", "__next__")
+
+
+def _asked(m: Machine, obj: Value, name: str, wanted: str = "") -> Value:
+    """What a special method gives, if it is there, and gives what has the other method."""
+    if m.lookup(obj.cls, name) in (MISSING, None):
+        m.graph_break("async", f"a {obj.cls.__name__} has no {name}")
+    found = call_special(m, obj, name, [])
+    if wanted and m.lookup(found.cls, wanted) is MISSING:
+        m.graph_break("async", f"{name} gives a {found.cls.__name__}")
+    return found
+
+
+operation("GET_AWAITABLE", 1, lambda m, _, obj: _awaitable(m, obj))
+operation("GET_AITER", 1, lambda m, _, obj: _asked(m, obj, "__aiter__", "__anext__"))
+
+
+@handles("GET_ANEXT")
+def get_anext(m: Machine, f: Frame, i: Instruction) -> None:
+    """Push what is to be awaited for the next item of the asynchronous iterator on top."""
+    iterator = f.stack[-1]
+    assert isinstance(iterator, Value)
+    f.push(_awaitable(m, _asked(m, iterator, "__anext__")))
+
+
+@handles("END_ASYNC_FOR")
+def end_async_for(m: Machine, f: Frame, i: Instruction) -> None:
+    """The loop ends by a StopAsyncIteration; another exception is raised on."""
+    _, exc = f.pop_many(2)
+    if not issubclass(exc.cls, StopAsyncIteration):
+        raise UserRaise(exc)

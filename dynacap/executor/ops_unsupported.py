@@ -12,11 +12,6 @@ UNSUPPORTED: dict[str, tuple[str, str]] = {
     "PRINT_EXPR": ("interactive", "an interactive statement"),
     "IMPORT_STAR": ("import", "import *"),
     "ASYNC_GEN_WRAP": ("async", "an async generator"),
-    "BEFORE_ASYNC_WITH": ("async", "async with"),
-    "END_ASYNC_FOR": ("async", "async for"),
-    "GET_AITER": ("async", "async for"),
-    "GET_ANEXT": ("async", "async for"),
-    "GET_AWAITABLE": ("async", "await"),
     **dict.fromkeys(TYPES, ("type-parameters", "type parameters or a type alias")),
 }
 

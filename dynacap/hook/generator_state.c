@@ -1,4 +1,4 @@
-/* The frame of a generator that is not running: what its slots and its stack hold, and where it
+/* The frame of a generator or coroutine that is not running: what its slots and its stack hold, and where it
  * stands.  One that is handling an exception is left alone, for that is no part of its frame. */
 #include "generator_state.h"
 
@@ -6,7 +6,7 @@
 static int
 standing(PyObject *object)
 {
-    if (!PyGen_CheckExact(object)) {
+    if (!PyGen_CheckExact(object) && !PyCoro_CheckExact(object)) {
         return -1;
     }
     PyObject *handled = ((PyGenObject *)object)->gi_exc_state.exc_value;

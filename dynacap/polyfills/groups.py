@@ -3,60 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from dynacap.values.base import Value
-from dynacap.values.natives import native, polyfill
-from dynacap.values.tracer import Tracer
+from dynacap.values.natives import polyfill
 
 Split = tuple[Any, Any]
 _MESSAGE: Any = BaseExceptionGroup.message  # whatever a subclass shows under that name
 _PARTS: Any = BaseExceptionGroup.exceptions
-_SAMPLE = ExceptionGroup("", [ValueError()])
+try:
+    ExceptionGroup("", [ValueError()]).split(3)  # type: ignore[call-overload]
+except TypeError as error:
+    _WANTED = str(error)
+_ANY_CALLABLE = "callable" in _WANTED  # else functions only
 
 
-def _refusal(matcher: Any) -> str:
-    """What this Python says of something that cannot say which exceptions are meant."""
-    try:
-        _SAMPLE.split(matcher)
-    except TypeError as error:
-        return str(error)
-    return ""
+def _listed(kinds: Any) -> Any:
+    return kinds if isinstance(kinds, tuple) else (kinds,)
 
 
-_WANTED = _refusal(3)
-_ANY_CALLABLE = not _refusal(partial(bool))  # else functions only
+def _are_classes(kinds: Any) -> bool:
+    return all(isinstance(kind, type) and BaseException in kind.__mro__ for kind in _listed(kinds))
 
 
-def _other_way(pair: Any) -> Any:
-    """Stands where a ``split`` of the user's gives what Python itself must judge."""
-    raise NotImplementedError
-
-
-@native(_other_way)
-def _leave(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return t.graph_break("except-star", f"split() gives a {args[0].cls.__name__}")
-
-
-def _is_exception_class(kind: Any) -> bool:
-    return isinstance(kind, type) and BaseException in kind.__mro__
-
-
-def _is_one_of(kinds: Any, exc: BaseException) -> bool:
+def _is_one_of(kinds: Any, cls: type) -> bool:
     """As ``except`` asks: by the classes as they are, whatever they say of instances."""
-    given = kinds if isinstance(kinds, tuple) else (kinds,)
-    return any(kind in type(exc).__mro__ for kind in given)
+    return any(kind in cls.__mro__ for kind in _listed(kinds))
 
 
 def _matcher(kinds: Any) -> Callable[[BaseException], Any]:
-    given = kinds if type(kinds) is tuple else (kinds,)
-    if all(_is_exception_class(kind) for kind in given):
-        return lambda exc: _is_one_of(kinds, exc)
-    if type(kinds) is type(_matcher) or (_ANY_CALLABLE and callable(kinds)):
-        if not isinstance(kinds, type):
-            return kinds  # type: ignore[no-any-return]
-    raise TypeError(_WANTED)
+    if _are_classes(kinds):
+        return lambda exc: _is_one_of(kinds, type(exc))
+    is_function = type(kinds) is type(_matcher) or (_ANY_CALLABLE and callable(kinds))
+    if isinstance(kinds, type) or not is_function:
+        raise TypeError(_WANTED)
+    return kinds  # type: ignore[no-any-return]
 
 
 @polyfill(BaseExceptionGroup.derive)
@@ -106,23 +86,23 @@ def _subset(group: Any, parts: list[Any]) -> Any:
 
 def match_star(exc: Any, kinds: Any) -> Split:
     """What an ``except*`` clause for some classes takes of an exception, and what it leaves."""
-    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        if not _is_exception_class(kind):
-            text = "catching classes that do not inherit from BaseException is not allowed"
-            raise TypeError(text)
-    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        if issubclass(kind, BaseExceptionGroup):
-            text = "catching ExceptionGroup with except* is not allowed. Use except instead."
-            raise TypeError(text)
-    if exc is None:
-        return None, None
-    if _is_one_of(kinds, exc):
-        is_group = isinstance(exc, BaseExceptionGroup)
+    if not _are_classes(kinds):
+        text = "catching classes that do not inherit from BaseException is not allowed"
+        raise TypeError(text)
+    if any(BaseExceptionGroup in kind.__mro__ for kind in _listed(kinds)):
+        text = "catching ExceptionGroup with except* is not allowed. Use except instead."
+        raise TypeError(text)
+    is_group = isinstance(exc, BaseExceptionGroup)
+    if exc is not None and _is_one_of(kinds, type(exc)):
         return (exc if is_group else BaseExceptionGroup("", (exc,))), None
-    if not isinstance(exc, BaseExceptionGroup):
+    if not is_group:
         return None, exc
     pair = exc.split(kinds)
-    return pair if type(pair) is tuple and len(pair) == 2 else _other_way(pair)
+    if not isinstance(pair, tuple) or len(pair) < 2:
+        what = f"2-tuple, got tuple of size {len(pair)}" if isinstance(pair, tuple) else ""
+        what = what or f"tuple, not {type(pair).__name__}"
+        raise TypeError(f"{type(exc).__name__}.split must return a {what}")
+    return pair[0], pair[1]
 
 
 def raise_star(caught: Any, raised: list[Any]) -> Any:

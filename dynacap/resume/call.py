@@ -27,5 +27,5 @@ def make_generator(
     function = bind(func, code)
     function.__qualname__ = func.__qualname__
     made: Generator[Any, Any, Any] = function([*cells, *values])
-    next(made)
+    made.send(None)
     return made

@@ -53,7 +53,7 @@ def _suspend(out: Assembler, code: CodeType, index: int) -> Instruction:
     suspended, resumed = instructions[index : index + 2]
     assert resumed.op == "RESUME"
     send = instructions[index - 1]
-    if resumed.arg & 3 != _YIELD_FROM or send.arg:
+    if resumed.arg & 3 < _YIELD_FROM or send.arg:
         out.op("YIELD_VALUE", suspended.arg or 0)
         out.op("RESUME", resumed.arg)
         return instructions[index + 2]

@@ -74,16 +74,16 @@ class BoundMethod(Value):
 
 @fields
 class GeneratorValue(Value):
-    """A generator made inside: an executor frame that has been put aside.
+    """A generator or coroutine made inside: an executor frame that has been put aside.
 
     ``state`` is "new", "suspended", "running" or "done", or "outside" where it is not known yet.
     ``level`` is the nested loop that it belongs to (see the executor's finalizers), ``handled`` the
     exception that it is handling itself, ``outer`` the one that whoever resumed it is.
     """
 
-    cls: ClassVar[type] = types.GeneratorType
     function: Any  # the function's value, and the executor's frame; None where it is over
     frame: Any
+    cls: type = types.GeneratorType
     level: int = 0
     handled: Value | None = None
     outer: Value | None = None

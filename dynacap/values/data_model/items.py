@@ -100,7 +100,7 @@ def contains(t: Tracer, obj: Value, item: Value) -> bool:
 
 def iterate(t: Tracer, obj: Value) -> Value:
     """``iter(obj)``."""
-    if isinstance(obj, (IteratorValue, GeneratorValue)):
+    if isinstance(obj, IteratorValue) or obj.cls is types.GeneratorType:
         return obj
     if t.tensors.owns(obj):
         return t.tensors.iterate(t, obj)

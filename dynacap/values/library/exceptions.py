@@ -67,11 +67,6 @@ def _set_args(t: Tracer, self: Value, value: Value) -> None:
     exc.args = elements(t, value)
 
 
-@handles(_FIELDS["__cause__"])
-def _cause(t: Tracer, self: Value, /) -> Value:
-    return _field(t, self, "cause")
-
-
 @handles(_FIELDS["__context__"])
 def _context(t: Tracer, self: Value, /) -> Value:
     exc = _expect(t, self)
@@ -88,9 +83,8 @@ def _field(t: Tracer, self: Value, name: str) -> Value:
     return found if isinstance(found, Value) else Const(found)
 
 
-@handles(_FIELDS["__suppress_context__"])
-def _suppress(t: Tracer, self: Value, /) -> Value:
-    return _field(t, self, "suppress_context")
+handles(_FIELDS["__cause__"])(lambda t, self, /: _field(t, self, "cause"))
+handles(_FIELDS["__suppress_context__"])(lambda t, self, /: _field(t, self, "suppress_context"))
 
 
 def _outside_field(t: Tracer, exc: ExceptionValue, name: str) -> Value:

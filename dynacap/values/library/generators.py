@@ -15,18 +15,16 @@ from dynacap.values.library.iteration import next_
 from dynacap.values.object import ExceptionValue
 from dynacap.values.tracer import Tracer
 
-_Generator = types.GeneratorType
+_Generator, _Coroutine = types.GeneratorType, types.CoroutineType
 _THREE_WARN = "deprecated" in str(_Generator.throw.__doc__)  # throw(type, value, traceback)
 
 
-@handles(_Generator.__iter__)
-def _iter(t: Tracer, self: Value, /) -> Value:
-    return self
-
-
-@handles(_Generator.__next__)
-def _next(t: Tracer, self: Value, /) -> Value | None:
-    return next_(t, self)
+handles(_Generator.__iter__)(lambda t, self, /: self)
+handles(_Generator.__next__)(lambda t, self, /: next_(t, self))
+handles(_Generator.send, _Coroutine.send)(
+    lambda t, self, value, /: t.resume_generator(_expect(t, self), value, None)
+)
+handles(_Generator.close, _Coroutine.close)(lambda t, self, /: close_generator(t, _expect(t, self)))
 
 
 def _expect(t: Tracer, gen: Value) -> GeneratorValue:
@@ -35,12 +33,7 @@ def _expect(t: Tracer, gen: Value) -> GeneratorValue:
     return gen
 
 
-@handles(_Generator.send)
-def _send(t: Tracer, self: Value, value: Value, /) -> Value:
-    return t.resume_generator(_expect(t, self), value, None)
-
-
-@handles(_Generator.throw)
+@handles(_Generator.throw, _Coroutine.throw)
 def _throw(
     t: Tracer, self: Value, kind: Value, value: Value | None = None, traceback: Value = NONE, /
 ) -> Value:
@@ -86,11 +79,6 @@ next(_sample)
 _CLOSE_GIVES = _sample.close() is not None  # what the generator returned, since 3.13
 
 
-@handles(_Generator.close)
-def _close(t: Tracer, self: Value, /) -> Value:
-    return close_generator(t, _expect(t, self))
-
-
 def close_generator(t: Tracer, gen: GeneratorValue) -> Value:
     """``gen.close()``."""
     if gen.state == "new" and gen.real is not None:
@@ -105,4 +93,4 @@ def close_generator(t: Tracer, gen: GeneratorValue) -> Value:
             raise
         returned = _CLOSE_GIVES and issubclass(raised.exc.cls, StopIteration)
         return stop_value(raised.exc) if returned else NONE
-    return t.raise_error(RuntimeError, "generator ignored GeneratorExit")
+    return t.raise_error(RuntimeError, f"{gen.cls.__name__} ignored GeneratorExit")

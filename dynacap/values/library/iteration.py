@@ -59,7 +59,7 @@ def next_(t: Tracer, iterator: Value, default: Value | None = None, /) -> Value:
 
 
 def _next(t: Tracer, iterator: Value) -> Value:
-    if isinstance(iterator, GeneratorValue):
+    if isinstance(iterator, GeneratorValue) and iterator.cls is types.GeneratorType:
         return t.resume_generator(iterator, Const(None), None)
     if isinstance(iterator, IteratorValue):
         found = iterator.next(t)
