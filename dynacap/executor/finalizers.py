@@ -27,6 +27,7 @@ from dynacap.values.symbol import SymbolValue
 if TYPE_CHECKING:
     from dynacap.executor.machine import Machine
 
+_FEW = 64  # items of a container that are looked at
 _KEEPERS = ("LOAD_", "COPY", "JUMP", "POP_JUMP", "PUSH_", "SWAP", "BUILD_", "RESUME", "MAKE_")
 
 
@@ -66,8 +67,9 @@ class Finalizers:
             self.open.setdefault(gen, ())
 
     def came_in(self, real: Any) -> None:
-        """An object from outside belongs to a frame that goes on here."""
-        if has_finalizer(real) or _is_watched(real):
+        """An object from outside belongs to a frame that goes on here, and what it holds."""
+        held = real[:_FEW] if type(real) in (tuple, list) else ()
+        if has_finalizer(real) or _is_watched(real) or any(map(has_finalizer, held)):
             self.outside.add(id(real))
 
 
@@ -118,7 +120,8 @@ def keep_outside(m: Machine, frame: Frame) -> None:
         going = frame.locals
     else:
         return
-    for value in going:
+    made = [value for value in going if isinstance(value, Stored) and value.real is None]
+    for value in (*going, *(held for each in made for held in children(m, each))):
         real = getattr(value, "real", None)
         if real is not None and id(real) in m.finalizers.outside and not _dies_quietly(value):
             m.graph_break("finalizer", f"a {type(real).__name__} may die here")

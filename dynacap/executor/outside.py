@@ -95,6 +95,7 @@ class Outside(State):
         self._alive: list[Any] = []  # what `mirrors` knows by id must not die meanwhile
         # classes by their ids: their metaclass may say what their hash and equality are
         self._lookups: dict[tuple[int, str], Any] = {}
+        self._plain: dict[int, type] = {}  # those whose attributes are named by text
         self._class_sources: dict[int, tuple[type, Source]] = {}
         self._class_changes: dict[int, ClassChange] = {}
         self._touched: dict[Value, None] = {}
@@ -301,9 +302,7 @@ class Outside(State):
         if found is not DELETED:
             return found
         found = MISSING
-        for base in cls.__mro__ or self.graph_break(
-            "class-creation", f"{cls.__name__} is half made"
-        ):
+        for base in self._mro(cls):
             change = self._class_changes.get(id(base))
             if change is not None and name in change.written:
                 return WrittenAttribute(change.written[name])
@@ -320,6 +319,17 @@ class Outside(State):
             else:
                 self.guard("TypeIs", ClassAttr(source, name), type(found))
         return found
+
+    def _mro(self, cls: type) -> tuple[type, ...]:
+        """The MRO of a class whose dicts run none of the program's code where they are asked."""
+        if id(cls) not in self._plain:
+            if not cls.__mro__:
+                self.graph_break("class-creation", f"{cls.__name__} is half made")
+            made = [base for base in cls.__mro__ if not base.__flags__ & _IMMUTABLE_TYPE]
+            if any(type(key) is not str for base in made for key in base.__dict__):
+                self.graph_break("class-dict", f"{cls.__name__} has attributes that no text names")
+            self._plain[id(cls)] = cls
+        return cls.__mro__
 
     def write_class(self, owner: Value, name: str, value: Value) -> None:
         """Set an attribute of a class; subclasses that inherit it see it too."""

@@ -103,6 +103,7 @@ _MAKERS: tuple[Any, ...] = (
     *(functools.partial(walk_dict, {}, kind, back) for kind in _KINDS for back in (False, True)),
     lambda: walk_dict(OrderedDict(), "keys", False), lambda: reversed([]), lambda: iter(int, 0),
     itertools.chain, lambda: itertools.islice((), 0), lambda: itertools.pairwise(()),
+    lambda: reversed(()),
     lambda: itertools.dropwhile(bool, ()), lambda: itertools.takewhile(bool, ()),
 )  # fmt: skip
 ENDED: dict[type, Callable[[], Iterator[Any]]] = {type(make()): make for make in _MAKERS}

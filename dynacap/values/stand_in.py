@@ -125,6 +125,8 @@ def _has_own(t: Tracer, cls: type, name: str, kind: type) -> bool:
     """Whether a class answers by other means than the type that its payload has."""
     raw = t.lookup(cls, name)
     inherited = vars(object).get(name, MISSING) if name not in _ALWAYS else MISSING
+    if name == "__repr__" and kind is object:  # which may show the address, that of the real one
+        return True
     return raw is not MISSING and raw is not inherited and raw is not getattr(kind, name, MISSING)
 
 

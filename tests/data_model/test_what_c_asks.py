@@ -1,9 +1,12 @@
 """What C asks of the program's objects, in C's order, and what it warns of."""
 
+import functools
+import gc
 import itertools
 import operator
 import sys
 import warnings
+from collections.abc import Container, Iterable
 from typing import Any
 
 import torch
@@ -184,3 +187,143 @@ def test_a_wide_dict(x: Tensor, wide: dict[str, int]) -> Any:
     for value in list(wide.values()):
         total += value
     return x + total, len(wide)
+
+
+class Plain:
+    """Shows its address."""
+
+
+@program((X,), (X,), breaks=None)
+def test_text_that_shows_addresses(x: Tensor) -> Any:
+    made = {"a": Plain()}
+    return x + 1, "{a!r}".format_map(made) == repr(made["a"])
+
+
+class Pair(complex):
+    """A number of the program's own."""
+
+
+@program((X,), (X,))
+def test_fields_of_subclasses_of_numbers(x: Tensor) -> Any:
+    try:
+        made = Pair(1.0, 2.0)
+        return x + 1, made.real, made.imag
+    except AttributeError:
+        return None
+
+
+def hashes(x: Tensor, number: float) -> Any:
+    return x + 1, hash(number) == object.__hash__(number)
+
+
+@program((X,), (X,), breaks=None)
+def test_the_hash_of_nan_is_its_address(x: Tensor) -> Any:
+    return [hashes(x, float("nan"))[1] for _ in range(2)], hash(3.0)
+
+
+@program((X, float("nan")), (X, float("nan")), breaks=None)
+def test_the_hash_of_nan_from_outside(x: Tensor, number: float) -> Any:
+    return x + 1, hash(number) == object.__hash__(number)
+
+
+class Odd:
+    """A name of an attribute that is no text."""
+
+    asked = 0
+
+    def __hash__(self) -> int:
+        return hash("value")
+
+    def __eq__(self, other: object) -> bool:
+        Odd.asked += 1
+        return False
+
+
+Named: Any = type("Named", (), {Odd(): 1, "value": 2})
+
+
+def asked_of_a_class(x: Tensor) -> Any:
+    before = Odd.asked
+    found = Named.value
+    return x + found, Odd.asked >= before
+
+
+@program((X,), (X,), breaks=None)
+def test_classes_with_names_that_are_no_text(x: Tensor) -> Any:
+    return asked_of_a_class(x)
+
+
+@functools.singledispatch
+def dispatched(obj: Any) -> str:
+    return "any"
+
+
+class Both:
+    """Registered for two abstract classes, neither of which comes first."""
+
+
+Iterable.register(Both)
+Container.register(Both)
+dispatched.register(Iterable, lambda obj: "iterable")
+dispatched.register(Container, lambda obj: "container")
+
+
+@program((X,), (X,), breaks=None)
+def test_a_dispatch_that_is_ambiguous(x: Tensor) -> Any:
+    try:
+        return x + 1, dispatched(3), dispatched([]), dispatched(Both())
+    except RuntimeError as error:
+        return x + 2, str(error).partition(":")[0]
+
+
+@program((X,), (X,), breaks=None)
+def test_annotations_of_methods_of_classes(x: Tensor) -> Any:
+    def function(obj: int) -> int:
+        """Say so."""
+        return obj
+
+    found = [classmethod(function), staticmethod(function)]
+    return x + 1, [(each.__annotations__, each.__doc__, each.__name__) for each in found]
+
+
+@program((X,), (X,), breaks=None)
+def test_a_tee_of_a_tee(x: Tensor) -> Any:
+    first, second = itertools.tee("abc")
+    sys.getsizeof(first)  # breaks
+    again, more = itertools.tee(first)
+    return x + 1, first is again, [*second], [*again], [*more]
+
+
+LOG: list[str] = []
+
+
+class Dies:
+    """Says when it dies."""
+
+    def __del__(self) -> None:
+        LOG.append("died")
+
+
+@program((X,), (X,), watch=("LOG",), breaks=None)
+def test_what_a_container_holds_dies_with_it(x: Tensor) -> Any:
+    made = [Dies(), Dies()]
+    LOG.append("made")
+    del made
+    LOG.append("list")
+    return x + len(LOG)
+
+
+class Text(str):
+    """Has room for a finalizer."""
+
+    def __del__(self) -> None:
+        LOG.append("text")
+
+
+@program((X,), (X,), watch=("LOG",), breaks=None)
+def test_iterators_let_go_at_their_end(x: Tensor) -> Any:
+    letters = reversed(Text("ab"))
+    found = [*letters]
+    gc.collect()
+    LOG.append("end")
+    return x + 1, found, next(letters, None)

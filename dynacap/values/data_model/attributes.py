@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import functools
 import types
 import weakref
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from dynacap.values.natives import find_native, is_pure
 from dynacap.values.object import (
     ExceptionValue,
     ObjectValue,
+    PayloadValue,
     PropertyValue,
     SuperValue,
     WrittenAttribute,
@@ -33,6 +35,7 @@ from dynacap.values.wording import error_of, instance_named
 
 C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_OF_FUNCTION = functools.WRAPPER_ASSIGNMENTS  # what class methods have from their functions
 _CLASS_FIELD = vars(object)["__class__"]
 _TYPE_FIELDS = frozenset(
     "__name__ __qualname__ __module__ __doc__ __mro__ __bases__ __base__ __flags__"
@@ -71,6 +74,8 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
         return _super_attribute(t, obj, name)
     cls = obj.cls
     check_no_proxy(t, cls)
+    if isinstance(obj, PropertyValue) and cls is not property and name in _OF_FUNCTION:
+        return find_attribute(t, obj.parts[0], name)
     if not is_overridden(t, cls, "__getattribute__"):
         found = _unless_raised(t, cls, lambda: generic_attribute(t, obj, name))
     else:
@@ -230,6 +235,8 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
     if isinstance(obj, ObjectValue) and raw.__name__ in obj.slots:
         held = obj.slots[raw.__name__]
         return None if held is DELETED else held  # type: ignore[return-value]
+    if isinstance(obj, PayloadValue) and raw.__objclass__ is obj.base:
+        return t.wrap(raw.__get__(obj.payload), None)
     real = real_of(obj)
     if isinstance(obj, GeneratorValue) and obj in t.touched:
         t.graph_break("unsupported-field", f"{raw.__name__} of a generator that went on")

@@ -188,7 +188,9 @@ handles_each(
 def _hash(t: Tracer, self: Value, /) -> Value:
     if isinstance(self, Known):
         return Const(object.__hash__(self.value))
-    return identity(t, hash, self)
+    if isinstance(self, Const):
+        return t.graph_break("address", f"the address of a {self.cls.__name__}")
+    return identity(t, hash if t.tensors.owns(self) else object.__hash__, self)
 
 
 _asked: weakref.WeakKeyDictionary[Tracer, list[Value]] = weakref.WeakKeyDictionary()

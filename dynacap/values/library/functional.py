@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import weakref
 from typing import Any
 
 from dynacap.values.base import MISSING, Const, Known, Value
@@ -22,6 +23,7 @@ from dynacap.values.library.handlers import (
     real_of_known,
 )
 from dynacap.values.natives import native_code
+from dynacap.values.stand_in import for_real
 from dynacap.values.tracer import Tracer
 
 _PARTIAL = functools.partial.__dict__
@@ -180,12 +182,14 @@ def _dispatch(
     t: Tracer, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Which implementation of a single-dispatch function takes a class: by its registry."""
-    index = function.code.co_freevars.index("registry")
-    registry = t.cell_content(t.closure(function)[index])
-    cls = real_of_known(args[0])
-    if function.real is None or not isinstance(registry, DictValue) or not isinstance(cls, type):
+    cells = dict(zip(function.code.co_freevars, t.closure(function), strict=True))
+    registry, cache = t.cell_content(cells["registry"]), t.cell_content(cells["dispatch_cache"])
+    cls, real = real_of_known(args[0]), function.real
+    plain = cache is not None and cache.cls is weakref.WeakKeyDictionary
+    known = plain and isinstance(cls, type) and real is not None and registry not in t.touched
+    if not known or not isinstance(registry, DictValue):
         return t.graph_break("not-constant", "the class on which a function dispatches")
-    chosen = function.real(cls)
+    chosen = for_real(t, real, [cls], {})
     for _, implementation in registry.items(t):
         if getattr(implementation, "real", None) is chosen:
             return implementation

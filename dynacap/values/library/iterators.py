@@ -99,8 +99,8 @@ def _accumulate(t: Tracer, iterable: Value, func: Value = NONE, *, initial: Valu
 @handles(itertools.tee)
 def _tee(t: Tracer, iterable: Value, n: Value = Const(2), /) -> Value:
     origin, seen = iterate(t, iterable), list[Value]()
-    if isinstance(origin, TeeIterator):
-        t.graph_break("unsupported-call", "itertools.tee of a tee")
+    if t.lookup(origin.cls, "__copy__") is not MISSING:
+        t.graph_break("unsupported-call", f"itertools.tee copies a {origin.cls.__name__}")
     if (count := index_of(t, n)) < 0:
         t.raise_real(error_of(itertools.tee, (), count))
     return TupleValue([TeeIterator(origin, seen) for _ in range(count)])

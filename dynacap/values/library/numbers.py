@@ -11,6 +11,7 @@ from dynacap.values.data_model.operators import two_sided
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.identity import IdentityValue
 from dynacap.values.library.handlers import constant_of, folded, handles, is_none, real_of_known
+from dynacap.values.object import payload_of
 from dynacap.values.tracer import Tracer
 
 
@@ -70,6 +71,8 @@ def _pow(t: Tracer, base: Value, exp: Value, mod: Value = Const(None)) -> Value:
 def _hash(t: Tracer, obj: Value, /) -> Value:
     if t.lookup(obj.cls, "__hash__") in (None, MISSING):
         t.raise_error(TypeError, f"unhashable type: {obj.title!r}")
+    if issubclass(obj.cls, float) and (number := payload_of(obj)) != number:
+        t.graph_break("address", "the hash of a NaN is made of its address")
     found = call_special(t, obj, "__hash__", [])
     if isinstance(found, IdentityValue):
         return found
