@@ -239,7 +239,8 @@ class Odd:
         return False
 
 
-Named: Any = type("Named", (), {Odd(): 1, "value": 2})
+_NAMES: Any = {Odd(): 1, "value": 2}
+Named: Any = type("Named", (), _NAMES)
 
 
 def asked_of_a_class(x: Tensor) -> Any:
