@@ -34,6 +34,7 @@ from cpython_modules import environment, known, modules
 WORKER = Path(__file__).with_name("cpython_worker.py")
 HOOKS = ("pep523", "settrace")
 MOST_RESTARTS = 30
+MOST_TESTS = 60  # that may take the limit of a test, by the clock
 TIMEOUTS = (None, -signal.SIGPROF)
 NOT_OFFERED = "never offered"
 SHOWN_REASONS = 14
@@ -84,7 +85,7 @@ def work(module: str, mode: str, hook: str, options: argparse.Namespace) -> Run:
             out.write_text("")
             command = [sys.executable, str(WORKER), module, str(out), "--mode", mode]
             command += ["--done", str(done), "--test", options.test, "--limit", str(options.limit)]
-            code, output = _call(command, folder, hook, options.limit * 20)
+            code, output = _call(command, folder, hook, options.limit * MOST_TESTS)
             running = run.read([json.loads(line) for line in out.read_text().splitlines()])
             if code == 0:
                 break

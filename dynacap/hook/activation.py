@@ -1,5 +1,7 @@
 """Which threads the hook is active in, and with which callback; the twin of activation.c."""
 
+from __future__ import annotations
+
 import sys
 import threading
 from collections.abc import Callable
@@ -12,23 +14,81 @@ from dynacap.hook.protocol import Callback
 class ThreadState(threading.local):
     """One thread: its callback, what unfinished ``enter`` calls replaced, the trace function."""
 
-    def __init__(self) -> None:
+    def __init__(self, saw_call: Callable[[FrameType, Callback], None]) -> None:
         self.callback: Callback | None = None
         self.saved: list[Callback | None] = []
         self.tracing = False
         self.dropped = False
         """CPython dropped our trace function, since an exception went through it."""
-        self.outer: Any = None
+        self.bare = self.tracer = Tracer(self, None, saw_call)
+        """The trace function in place; ``bare`` is the one over no other."""
+
+    @property
+    def outer(self) -> Any:
         """The trace function that was there before ours.  It is served, and nobody else: frames run
         as they are, since it is told of each of their lines."""
+        return self.tracer.outer if self.tracing else None
+
+
+class Tracer:
+    """Our trace function, over the one that was there before: seen a call, it lets that one see it.
+
+    A program may ask for the trace function while ours is there, set another, and later put back
+    what it got.  So each knows what it stands for, and one that is found where we put none is taken
+    for that.
+    """
+
+    def __init__(
+        self, thread: ThreadState, outer: Any, saw_call: Callable[[FrameType, Callback], None]
+    ) -> None:
+        self.outer = outer
+        self._thread = thread
+        self._saw_call = saw_call
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
+        thread, outer = self._thread, self.outer
+        callback = thread.callback
+        if event == "call" and callback is not None and outer is None:
+            # Not pause() and resume(): nothing is traced in here, and near the recursion limit
+            # only what makes no call is sure to happen.
+            thread.callback = None
+            try:
+                self._saw_call(frame, callback)
+            except RecursionError:
+                pass
+            except BaseException:
+                thread.dropped = True
+                raise
+            finally:
+                thread.callback = callback
+        if outer is None:
+            return None
+        local = outer(frame, event, arg)
+        self._stay_on_top(thread)
+        return local
+
+    def over(self, outer: Any) -> Tracer:
+        """The same over another trace function."""
+        return Tracer(self._thread, outer, self._saw_call)
+
+    def _stay_on_top(self, thread: ThreadState) -> None:
+        """Tracers in C put themselves in place of the Python function that called them."""
+        current = sys.gettrace()
+        if thread.tracing and current is not thread.tracer:
+            thread.tracer = self.over(_below(current))
+            sys.settrace(thread.tracer)
+
+
+def _below(current: Any) -> Any:
+    """The trace function that is not ours in the place of this one."""
+    return current.outer if type(current) is Tracer else current
 
 
 class Activation:
     """Switches ``sys.settrace`` in the threads where a callback is to be asked."""
 
     def __init__(self, saw_call: Callable[[FrameType, Callback], None]) -> None:
-        self.thread = ThreadState()
-        self._saw_call = saw_call
+        self.thread = ThreadState(saw_call)
 
     def enter(self, callback: Callback | None, frames: int = 0) -> int:
         """Make ``callback`` the thread's; the token ends it."""
@@ -78,14 +138,17 @@ class Activation:
             self._start_tracing(thread)
 
     def _start_tracing(self, thread: ThreadState) -> None:
+        current = sys.gettrace()
         if not thread.tracing:
+            outer = _below(current)
+            if outer is not None:
+                thread.tracer = thread.bare.over(outer)
             thread.tracing = True
             thread.dropped = False
-            thread.outer = sys.gettrace()
-            sys.settrace(self.trace)
-        elif sys.gettrace() is None:
+            sys.settrace(thread.tracer)
+        elif current is None:
             # Dropped by CPython, when it met the recursion limit in calling it.
-            sys.settrace(self.trace)
+            sys.settrace(thread.tracer)
 
     def _stop_tracing(self, thread: ThreadState) -> None:
         if not thread.tracing:
@@ -93,37 +156,8 @@ class Activation:
         thread.tracing = False
         current = sys.gettrace()
         # Someone who set another trace function meanwhile wants it to stay.
-        if current == self.trace or (current is None and thread.dropped):
-            sys.settrace(thread.outer)
-        thread.outer = None
-
-    def trace(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """The trace function: see a call, then let the one that was there before see it."""
-        thread = self.thread
-        callback = thread.callback
-        if event == "call" and callback is not None and thread.outer is None:
-            # Not pause() and resume(): nothing is traced in here, and near the recursion limit
-            # only what makes no call is sure to happen.
-            thread.callback = None
-            try:
-                self._saw_call(frame, callback)
-            except RecursionError:
-                pass
-            except BaseException:
-                thread.dropped = True
-                raise
-            finally:
-                thread.callback = callback
-        outer = thread.outer
-        if outer is None:
-            return None
-        local = outer(frame, event, arg)
-        self._stay_on_top(thread)
-        return local
-
-    def _stay_on_top(self, thread: ThreadState) -> None:
-        """Tracers in C put themselves in place of the Python function that called them."""
-        current = sys.gettrace()
-        if thread.tracing and current != self.trace:
-            thread.outer = current
-            sys.settrace(self.trace)
+        if type(current) is Tracer:
+            sys.settrace(current.outer)
+        elif current is None and thread.dropped:
+            sys.settrace(thread.tracer.outer)
+        thread.tracer = thread.bare

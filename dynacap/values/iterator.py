@@ -105,6 +105,7 @@ _MAKERS: tuple[Any, ...] = (
     itertools.chain, lambda: itertools.islice((), 0), lambda: itertools.pairwise(()),
     lambda: reversed(()),
     lambda: itertools.dropwhile(bool, ()), lambda: itertools.takewhile(bool, ()),
+    lambda: getattr(itertools, "batched", itertools.islice)((), 1),
 )  # fmt: skip
 ENDED: dict[type, Callable[[], Iterator[Any]]] = {type(make()): make for make in _MAKERS}
 

@@ -128,6 +128,27 @@ def test_trace_function_set_within(hook: Hook) -> None:
     assert watched(None, work) is tracer
 
 
+def test_trace_function_put_back_within(hook: Hook) -> None:
+    def work() -> None:
+        active = hook.active(lambda function: None)
+        with active:
+            before = sys.gettrace()
+            assert sys.gettrace() is before
+            sys.settrace(Tracer())
+        with active:
+            user(1)
+            sys.settrace(before)
+        assert sys.gettrace() is None
+        with active:
+            assert sys.gettrace() is before
+            sys.settrace(Tracer())
+        sys.settrace(before)
+        with active:
+            user(1)
+
+    assert watched(None, work) is None
+
+
 def test_no_trace_function_is_left(hook: Hook) -> None:
     def work() -> None:
         with hook.active(lambda function: None):

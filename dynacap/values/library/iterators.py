@@ -8,11 +8,12 @@ from typing import Any
 
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model import iterate, unpack
+from dynacap.values.data_model import iterate, truth, unpack
 from dynacap.values.iterator import ENDED, ConstIterator, IteratorValue
 from dynacap.values.iterator_builtins import FilterIterator, StarmapIterator
 from dynacap.values.iterator_itertools import (
     AccumulateIterator,
+    BatchedIterator,
     ChainIterator,
     CompressIterator,
     ComputedIterator,
@@ -104,6 +105,18 @@ def _tee(t: Tracer, iterable: Value, n: Value = Const(2), /) -> Value:
     if (count := index_of(t, n)) < 0:
         t.raise_real(error_of(itertools.tee, (), count))
     return TupleValue([TeeIterator(origin, seen) for _ in range(count)])
+
+
+if hasattr(itertools, "batched"):
+
+    @handles(itertools.batched)
+    def _batched(t: Tracer, iterable: Value, n: Value, *, strict: Value | None = None) -> Value:
+        size, options = index_of(t, n), {} if strict is None else {"strict": truth(t, strict)}
+        try:
+            itertools.batched((), size, **options)
+        except (TypeError, ValueError, OverflowError) as error:
+            t.raise_real(error)
+        return BatchedIterator(iterate(t, iterable), size, options.get("strict", False))
 
 
 def _computed(
