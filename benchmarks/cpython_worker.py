@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import builtins
 import faulthandler
+import gc
 import importlib
 import inspect
 import json
@@ -101,6 +102,7 @@ class Capture:
     def __init__(self) -> None:
         from dynacap.testing import CaptureAll  # the other modes run without dynacap
 
+        gc.freeze()  # or each collection that a test asks for goes through all of torch
         self.all = CaptureAll(_wanted)
         self._told: dict[CodeType, Any] = {}
 

@@ -107,13 +107,14 @@ def _tee(t: Tracer, iterable: Value, n: Value = Const(2), /) -> Value:
     return TupleValue([TeeIterator(origin, seen) for _ in range(count)])
 
 
-if hasattr(itertools, "batched"):
+_batches: Any = getattr(itertools, "batched", None)  # from Python 3.12 on
+if _batches is not None:
 
-    @handles(itertools.batched)
+    @handles(_batches)
     def _batched(t: Tracer, iterable: Value, n: Value, *, strict: Value | None = None) -> Value:
         size, options = index_of(t, n), {} if strict is None else {"strict": truth(t, strict)}
         try:
-            itertools.batched((), size, **options)
+            _batches((), size, **options)
         except (TypeError, ValueError, OverflowError) as error:
             t.raise_real(error)
         return BatchedIterator(iterate(t, iterable), size, options.get("strict", False))
