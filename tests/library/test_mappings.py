@@ -137,6 +137,16 @@ def test_default_dict(x: Tensor) -> Any:
     return d, n, d.get("q"), "q" in d, d.default_factory is list, repr(n), n.copy(), x + 1
 
 
+@program((X,), breaks=None)
+def test_a_factory_that_stores_under_the_key(x: Tensor) -> Any:
+    def factory() -> list[str]:
+        made["key"] = ["stored"]
+        return ["given"]
+
+    made: Any = collections.defaultdict(factory)
+    return made["key"], made["key"] is made["key"], made == {"key": made["key"]}, x + 1
+
+
 @program((X,))
 def test_counter(x: Tensor) -> Any:
     c = collections.Counter("abracadabra")

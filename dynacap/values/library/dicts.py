@@ -141,8 +141,14 @@ def _missing(t: Tracer, self: DictValue, key: Value, /) -> Value:
     if self.default is None or is_none(self.default):
         raise_missing(t, key)
     value = t.call(self.default, [])
+    if _KEEPS_STORED:
+        return _setdefault(t, self, key, value)
     set_item(t, self, key, value)
     return value
+
+
+_sample: defaultdict[int, int] = defaultdict(lambda: _sample.setdefault(0, 1) + 1)
+_KEEPS_STORED = _sample[0] == 1  # what the factory itself stored under the key, since 3.14
 
 
 @handles(vars(defaultdict)["default_factory"])
