@@ -127,6 +127,18 @@ def keep_outside(m: Machine, frame: Frame) -> None:
             m.graph_break("finalizer", f"a {type(real).__name__} may die here")
 
 
+def generator_ended(m: Machine, frame: Frame) -> None:
+    """Break where the frame of a generator held the last of an outside object with a finalizer."""
+    if not m.finalizers.outside:
+        return
+    kept = [getattr(value, "real", None) for each in m.frames for _, value in _places(each)]
+    for value in frame.locals:
+        real = getattr(value, "real", None)
+        if id(real) in m.finalizers.outside and has_finalizer(real):
+            if not any(real is each for each in kept):
+                m.graph_break("finalizer", f"a {type(real).__name__} may die here")
+
+
 def _dies_quietly(value: object) -> bool:
     """Whether it is a generator that is over, or waits where no handler would run."""
     if not isinstance(value, GeneratorValue) or value.state == "outside":
@@ -277,4 +289,4 @@ def _gather(held: Any, found: list[Value]) -> None:
         found.append(held.function)
 
 
-__all__ = ["Finalizers", "close_dropped", "has_finalizer", "keep_outside"]
+__all__ = ["Finalizers", "close_dropped", "generator_ended", "has_finalizer", "keep_outside"]

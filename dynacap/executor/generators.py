@@ -8,6 +8,7 @@ import types
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynacap.executor.exceptions import set_context, unwind
+from dynacap.executor.finalizers import generator_ended
 from dynacap.executor.frame import Frame
 from dynacap.executor.outside_generators import read_frame
 from dynacap.guards.relations import Predicate
@@ -106,6 +107,7 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
         value = m.run_nested()
     except UserRaise as raised:
         gen.state = "done"
+        generator_ended(m, frame)
         raised.exc = escaping(m, raised.exc, gen.cls)
         raise
     finally:
@@ -114,6 +116,7 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
         m.handled = outer
     if frame.instructions[frame.index].op == "RETURN_VALUE":
         gen.state = "done"
+        generator_ended(m, frame)
         is_none = isinstance(value, Const) and value.value is None
         raise UserRaise(ExceptionValue(StopIteration, [] if is_none else [value]))
     gen.state = "suspended"

@@ -10,6 +10,7 @@ import inspect
 import types
 from typing import Any
 
+from dynacap.executor.finalizers import has_finalizer
 from dynacap.executor.frame import Frame
 from dynacap.guards import generators as reading
 from dynacap.guards.generators import GeneratorFunction, GeneratorShape, GeneratorSlot
@@ -87,6 +88,7 @@ def _frame(m: Any, function: FunctionValue, state: reading.GeneratorState, sourc
     code, _, _, slots, held = state
     globals_, builtins = m.globals_of(function)
     frame = Frame(function, globals_, builtins, [None] * code.co_nlocals)
+    m.finalizers.outside |= {id(each) for each in held if has_finalizer(each)}
     for slot, cell in enumerate(localsplus(code)):
         if held[slot] is MISSING:
             continue

@@ -90,6 +90,7 @@ def _instructions(
     context = Context(code)
     raw = code.co_code
     positions: list[Positions] = list(code.co_positions())
+    positions += [(None,) * 4] * (len(raw) // 2 - len(positions))  # where the table ends early
     instructions: list[Instruction] = []
     by_offset: dict[int, int] = {}
     goals: list[tuple[Instruction, int]] = []

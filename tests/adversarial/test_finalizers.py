@@ -273,3 +273,15 @@ def test_finalizers_between_breaks(x: Tensor, log: list[Any]) -> Any:
         log.append("handled")
     log.append("end")
     return x, box
+
+
+@program((X, []), breaks=None)
+def test_what_a_generator_holds_dies_at_its_end(x: Tensor, log: list[Any]) -> Any:
+    def each(owner: Owner) -> Iterator[str]:
+        yield owner.name
+
+    closed, ended = each(Owner(log, "closed")), each(Owner(log, "ended"))
+    seen = [next(closed)]
+    closed.close()
+    seen += [*log, *ended]
+    return seen, list(log), x + 1

@@ -216,3 +216,30 @@ def test_the_exception_that_the_caller_handles(x: Tensor) -> Any:
         ENGINE.graph_break()
         seen = [found is error for found in both()]
     return x + 1, quiet, seen, both()
+
+
+def set_and_deleted(exc: BaseException, name: str, *values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        try:
+            setattr(exc, name, value)
+        except TypeError as error:
+            found.append(str(error))
+        found.append(getattr(exc, name))
+    try:
+        delattr(exc, name)
+    except TypeError as error:
+        found.append(str(error))
+    return [*found, getattr(exc, name)]
+
+
+@program((X,), breaks=None)
+def test_fields_that_are_set_and_deleted(x: Tensor) -> Any:
+    return (
+        set_and_deleted(SyntaxError("s"), "msg", "text", None),
+        set_and_deleted(SystemExit(1), "code", "text", None),
+        set_and_deleted(StopIteration(), "value", 5),
+        set_and_deleted(OSError(2, "m"), "errno", 3),
+        set_and_deleted(KeyError(), "__suppress_context__", 1, None, True),
+        x + 1,
+    )

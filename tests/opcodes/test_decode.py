@@ -226,3 +226,8 @@ def test_decoded_code_objects_are_freed() -> None:
     del code
     gc.collect()
     assert gone() is None
+
+
+def test_a_line_table_that_ends_early() -> None:
+    code = test_a_line_table_that_ends_early.__code__.replace(co_linetable=b"\xf8")
+    assert decode(code).positions[-1] == (None, None, None, None)

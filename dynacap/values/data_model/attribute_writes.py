@@ -96,13 +96,19 @@ def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:
     if t.tensors.owns(obj):
         t.tensors.set_attribute(t, obj, name, value)
         return
-    writable = not raw.__objclass__.__flags__ & IMMUTABLE_TYPE  # else perhaps read-only
-    if type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue) and writable:
+    if _is_slot(raw) and isinstance(obj, ObjectValue):
         obj.slots[name] = value
         obj.dirty_slots[name] = None
         t.touch(obj)
         return
     t.graph_break("unsupported-field", f"{obj.cls.__name__}.{name} is set")
+
+
+def _is_slot(raw: Any) -> bool:
+    """Whether it is a slot of the user's; a C type's may be read-only, or not go when deleted."""
+    return (
+        type(raw) is types.MemberDescriptorType and not raw.__objclass__.__flags__ & IMMUTABLE_TYPE
+    )
 
 
 def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value) -> bool:
@@ -115,6 +121,8 @@ def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value)
     elif name == "__context__":
         obj.context = value
     elif name == "__suppress_context__":
+        if not issubclass(value.cls, bool):
+            t.raise_error(TypeError, "attribute value type must be bool")
         obj.suppress_context = bool(value.constant())
     else:
         return False
@@ -151,7 +159,7 @@ def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
         owner = t.class_attribute(obj.cls, name)
         part = property_part(t, raw, owner, "fdel", obj.cls, property.__delete__)
         call_value(t, part, [obj])
-    elif type(raw) is types.MemberDescriptorType and isinstance(obj, ObjectValue):
+    elif _is_slot(raw) and isinstance(obj, ObjectValue):
         if read_field(t, raw, obj) is None:
             t.raise_error(AttributeError, name)
         obj.slots[name] = DELETED

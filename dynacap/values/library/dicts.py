@@ -142,7 +142,7 @@ def _missing(t: Tracer, self: DictValue, key: Value, /) -> Value:
         raise_missing(t, key)
     value = t.call(self.default, [])
     if _KEEPS_STORED:
-        return _setdefault(t, self, key, value)
+        return _setdefault(t, self, key, value) or value
     set_item(t, self, key, value)
     return value
 

@@ -166,14 +166,24 @@ def _add_note(t: Tracer, self: Value, note: Value, /) -> None:
 
 @handles(StopIteration.value)
 def _stop_value(t: Tracer, self: Value, /) -> Value:
-    args = _expect(t, self).args
-    return t.force(args[0]) if args else NONE
+    exc = _expect(t, self)
+    if exc.real is not None:  # another may have been set
+        return _outside_field(t, exc, "value")
+    return t.force(exc.args[0]) if exc.args else NONE
 
 
 @handles(SystemExit.code)
 def _exit_code(t: Tracer, self: Value, /) -> Value:
-    args = _expect(t, self).args
-    return NONE if not args else t.force(args[0]) if len(args) == 1 else TupleValue(list(args))
+    exc = _expect(t, self)
+    if exc.real is not None:
+        return _outside_field(t, exc, "code")
+    return (
+        t.force(exc.args[0])
+        if len(exc.args) == 1
+        else TupleValue([*exc.args])
+        if exc.args
+        else NONE
+    )
 
 
 def _of_group(place: int, name: str) -> Any:
