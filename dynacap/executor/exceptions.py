@@ -69,7 +69,10 @@ def unwind(m: Machine, raised: UserRaise, base: int) -> None:
         frames.pop()
         if frame.generator is not None:
             frame.generator.state = "done"
-    raise raised
+    try:
+        raise raised
+    finally:
+        del raised  # or its traceback and this frame would hold each other, and the user's objects
 
 
 def leave_trail(m: Machine, exc: ExceptionValue, frame: Frame) -> None:

@@ -97,7 +97,9 @@ def death_shows(value: Value | None) -> bool:
         return refers or (kind.__weakrefoffset__ != 0 and not plain)
     if type(value) is not GeneratorValue:
         return False
-    return value.cls is types.CoroutineType or value.state in ("suspended", "outside")
+    if value.cls is types.CoroutineType or value.state in ("suspended", "outside"):
+        return True
+    return value.state == "new" and any(map(death_shows, value.frame.locals))
 
 
 def _is_watched(real: Any) -> bool:

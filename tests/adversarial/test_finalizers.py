@@ -285,3 +285,13 @@ def test_what_a_generator_holds_dies_at_its_end(x: Tensor, log: list[Any]) -> An
     closed.close()
     seen += [*log, *ended]
     return seen, list(log), x + 1
+
+
+@program((X, []), breaks=None)
+def test_what_a_generator_that_never_ran_holds(x: Tensor, log: list[Any]) -> Any:
+    def each(owner: Owner) -> Iterator[str]:
+        yield owner.name
+
+    made = each(Owner(log, "closed"))
+    made.close()
+    return list(log), x + 1

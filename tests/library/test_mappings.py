@@ -1,6 +1,7 @@
 """Dicts of every kind, their views, and sets."""
 
 import collections
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -145,6 +146,21 @@ def test_a_factory_that_stores_under_the_key(x: Tensor) -> Any:
 
     made: Any = collections.defaultdict(factory)
     return made["key"], made["key"] is made["key"], made == {"key": made["key"]}, x + 1
+
+
+@program((X,), breaks=None)
+def test_pairs_that_fail(x: Tensor) -> Any:
+    def failing() -> Iterator[str]:
+        yield "key"
+        raise TypeError("failing")
+
+    found = []
+    for pairs in ([failing()], [("a", 1), failing()], [3], [("a", 1), ("a",)]):
+        try:
+            dict(pairs)
+        except (TypeError, ValueError) as error:
+            found.append((type(error), str(error), getattr(error, "__notes__", None)))
+    return found, x + 1
 
 
 @program((X,))

@@ -106,6 +106,8 @@ def _pair_of(t: Tracer, pair: Value, index: int) -> list[Value]:
     except UserRaise as raised:
         if not issubclass(raised.exc.cls, TypeError):
             raise
+        if t.lookup(pair.cls, "__iter__") is not MISSING:  # what failed then hangs on the Python
+            t.graph_break("bad-arguments", f"{pair.describe()} gives no pair of a dictionary")
         return t.raise_real(error_of(dict, [*[(0, 0)] * index, None]))
 
 
