@@ -277,7 +277,7 @@ def test_finalizers_between_breaks(x: Tensor, log: list[Any]) -> Any:
 
 @program((X, []), breaks=None)
 def test_what_a_generator_holds_dies_at_its_end(x: Tensor, log: list[Any]) -> Any:
-    def each(owner: Owner) -> Iterator[str]:
+    def each(owner: Owner) -> Any:
         yield owner.name
 
     closed, ended = each(Owner(log, "closed")), each(Owner(log, "ended"))
@@ -289,7 +289,7 @@ def test_what_a_generator_holds_dies_at_its_end(x: Tensor, log: list[Any]) -> An
 
 @program((X, []), breaks=None)
 def test_what_a_generator_that_never_ran_holds(x: Tensor, log: list[Any]) -> Any:
-    def each(owner: Owner) -> Iterator[str]:
+    def each(owner: Owner) -> Any:
         yield owner.name
 
     made = each(Owner(log, "closed"))
