@@ -131,12 +131,10 @@ def keep_outside(m: Machine, frame: Frame) -> None:
 
 def generator_ended(m: Machine, frame: Frame) -> None:
     """Break where the frame of a generator held the last of an outside object with a finalizer."""
-    if not m.finalizers.outside:
-        return
-    kept = [getattr(value, "real", None) for each in m.frames for _, value in _places(each)]
     for value in frame.locals:
         real = getattr(value, "real", None)
         if id(real) in m.finalizers.outside and has_finalizer(real):
+            kept = (getattr(held, "real", None) for each in m.frames for _, held in _places(each))
             if not any(real is each for each in kept):
                 m.graph_break("finalizer", f"a {type(real).__name__} may die here")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Any, ClassVar
 
-from dynacap.values.base import Const, Known, UserRaise, Value, fields, is_none
+from dynacap.values.base import Const, Known, Value, fields, is_none
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, is_same, iterate, truth
 from dynacap.values.iterator import IteratorValue, advanced, made_at
@@ -310,31 +310,20 @@ def pairwise_from(old: Any, origin: Any) -> Iterator[Any]:
 class BatchedIterator(IteratorValue):
     """``itertools.batched`` (from Python 3.12 on): tuples of ``size``, the last may be shorter."""
 
-    cls: ClassVar[type] = getattr(itertools, "batched", type(None))
+    cls: ClassVar[type] = getattr(itertools, "batched", IteratorValue)
     origin: Value
     size: int
-    strict: bool
 
     def step(self, t: Tracer) -> Value | None:
         taken = list[Value]()
-        try:
-            while len(taken) < self.size and (found := advance(t, self.origin)) is not None:
-                taken.append(found)
-        except UserRaise:
-            self.done = True
-            raise
-        if taken and self.strict and len(taken) < self.size:
-            self.done = True
-            t.raise_error(ValueError, "batched(): incomplete batch")
+        self.done = True  # as it is once the origin fails
+        while len(taken) < self.size and (found := advance(t, self.origin)) is not None:
+            taken.append(found)
+        self.done = not taken
         return TupleValue(taken) if taken else None
 
     def recipe(self, t: Tracer) -> Recipe:
-        return batched_from, [self.origin, Const(self.size), Const(self.strict)]
-
-
-def batched_from(origin: Any, size: int, strict: bool) -> Any:
-    """``itertools.batched``, which has ``strict`` from 3.13 on."""
-    return BatchedIterator.cls(origin, size, **({"strict": True} if strict else {}))
+        return self.cls, [self.origin, Const(self.size)]
 
 
 @fields

@@ -106,9 +106,8 @@ def _set_field(t: Tracer, raw: Any, obj: Value, value: Value) -> None:
 
 def _is_slot(raw: Any) -> bool:
     """Whether it is a slot of the user's; a C type's may be read-only, or not go when deleted."""
-    return (
-        type(raw) is types.MemberDescriptorType and not raw.__objclass__.__flags__ & IMMUTABLE_TYPE
-    )
+    kind = types.MemberDescriptorType
+    return type(raw) is kind and not raw.__objclass__.__flags__ & IMMUTABLE_TYPE
 
 
 def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value) -> bool:

@@ -177,13 +177,9 @@ def _exit_code(t: Tracer, self: Value, /) -> Value:
     exc = _expect(t, self)
     if exc.real is not None:
         return _outside_field(t, exc, "code")
-    return (
-        t.force(exc.args[0])
-        if len(exc.args) == 1
-        else TupleValue([*exc.args])
-        if exc.args
-        else NONE
-    )
+    if len(exc.args) == 1:
+        return t.force(exc.args[0])
+    return TupleValue([*exc.args]) if exc.args else NONE
 
 
 def _of_group(place: int, name: str) -> Any:

@@ -83,9 +83,8 @@ def close_generator(t: Tracer, gen: GeneratorValue) -> Value:
     """``gen.close()``."""
     if gen.state == "new" and gen.real is not None:
         t.touch(gen)
-    if gen.state == "new":
-        for held in filter(None, gen.frame.locals):
-            t.let_go(held)
+    for held in filter(None, gen.frame.locals if gen.state == "new" else ()):
+        t.let_go(held)
     if gen.state in ("new", "done"):
         gen.state = "done"
         return NONE

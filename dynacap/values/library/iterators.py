@@ -8,7 +8,7 @@ from typing import Any
 
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model import iterate, truth, unpack
+from dynacap.values.data_model import iterate, unpack
 from dynacap.values.iterator import ENDED, ConstIterator, IteratorValue
 from dynacap.values.iterator_builtins import FilterIterator, StarmapIterator
 from dynacap.values.iterator_itertools import (
@@ -107,17 +107,11 @@ def _tee(t: Tracer, iterable: Value, n: Value = Const(2), /) -> Value:
     return TupleValue([TeeIterator(origin, seen) for _ in range(count)])
 
 
-_batches: Any = getattr(itertools, "batched", None)  # from Python 3.12 on
-if _batches is not None:
-
-    @handles(_batches)
-    def _batched(t: Tracer, iterable: Value, n: Value, *, strict: Value | None = None) -> Value:
-        size, options = index_of(t, n), {} if strict is None else {"strict": truth(t, strict)}
-        try:
-            _batches((), size, **options)
-        except (TypeError, ValueError, OverflowError) as error:
-            t.raise_real(error)
-        return BatchedIterator(iterate(t, iterable), size, options.get("strict", False))
+@handles(BatchedIterator.cls)
+def _batched(t: Tracer, iterable: Value, n: Value) -> Value:
+    if not 0 < (size := index_of(t, n)) < 1 << 63:
+        t.raise_real(error_of(BatchedIterator.cls, (), size))
+    return BatchedIterator(iterate(t, iterable), size)
 
 
 def _computed(
