@@ -1,10 +1,10 @@
-"""Generators that wait at a yield, or have not started: where they stand, what their frames hold.
+"""Generators and coroutines that wait, or have not started: where they stand, what frames hold.
 
 The frame is read in C, by what the frame hook offers (:data:`reader`); without it nothing is known.
 """
 
 from collections.abc import Callable
-from types import CodeType, FunctionType, GeneratorType
+from types import CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import Any
 
 from dynacap.guards.iterators import Read
@@ -15,12 +15,13 @@ GeneratorState = tuple[CodeType, FunctionType, int, int, tuple[Any, ...]]
 for variables, and what these and the stack hold, MISSING where that is nothing."""
 
 FINISHED = "finished"
+KINDS = (GeneratorType, CoroutineType)
 reader: list[Callable[[object, object], GeneratorState | None]] = []
 
 
 def state(generator: object) -> GeneratorState | None:
     """The state of a generator; None where it cannot be told."""
-    if not reader or type(generator) is not GeneratorType:
+    if not reader or type(generator) not in KINDS:
         return None
     found = reader[0](generator, MISSING)
     return found if found is not None and found[1].__code__ is found[0] else None
@@ -41,8 +42,13 @@ def shape(generator: Any, found: GeneratorState | None) -> Any:
     """The same, of one whose state is known if it can be."""
     if found is not None:
         return found[2], tuple(held is not MISSING for held in found[4])
-    over = type(generator) is GeneratorType and generator.gi_frame is None
-    return FINISHED if over else MISSING
+    return FINISHED if type(generator) in KINDS and is_over(generator) else MISSING
+
+
+def is_over(generator: Any) -> bool:
+    """Whether a generator or coroutine has come to its end."""
+    frame = generator.gi_frame if type(generator) is GeneratorType else generator.cr_frame
+    return frame is None
 
 
 class GeneratorSlot(Read):

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynacap.codegen import runtime
 from dynacap.codegen.emit import Emitter
-from dynacap.guards.generators import GeneratorSlot
+from dynacap.guards.generators import GeneratorSlot, is_over
 from dynacap.guards.raw import MISSING
 from dynacap.hook import generator_access
 from dynacap.opcodes.versions.protocol import localsplus
@@ -47,9 +47,10 @@ def put(e: Emitter, value: GeneratorValue, name: str) -> str:
 def end_generator(generator: Any) -> None:
     """Have a generator be at its end, without running it: closed before it started, so to speak."""
     access = generator_access()
-    if access is None or generator.gi_frame is None:
+    if access is None or is_over(generator):
         return
-    nothing = dict.fromkeys(range(len(localsplus(generator.gi_code))), MISSING)
+    code = getattr(generator, "gi_code", None) or generator.cr_code
+    nothing = dict.fromkeys(range(len(localsplus(code))), MISSING)
     access[1](generator, 0, False, nothing, (), MISSING)
     generator.close()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynacap.executor.exceptions import handlers_around
 from dynacap.executor.frame import Frame
+from dynacap.guards.generators import KINDS, is_over
 from dynacap.guards.raw import IMMUTABLE_TYPE
 from dynacap.values.base import Lazy, UserRaise, Value
 from dynacap.values.container import Stored
@@ -76,8 +77,8 @@ class Finalizers:
 def has_finalizer(real: Any) -> bool:
     """Whether code runs when an object dies."""
     kind = type(real)
-    if kind is types.GeneratorType:
-        return real.gi_frame is not None
+    if kind in KINDS:
+        return not is_over(real)
     return any("__del__" in base.__dict__ for base in kind.__mro__)
 
 
@@ -143,7 +144,8 @@ def _dies_quietly(value: object) -> bool:
     """Whether it is a generator that is over, or waits where no handler would run."""
     if not isinstance(value, GeneratorValue) or value.state == "outside":
         return False
-    return value.state == "done" or not any(handlers_around(value.frame))
+    warned_of = value.state == "new" and value.cls is types.CoroutineType
+    return value.state == "done" or not (warned_of or any(handlers_around(value.frame)))
 
 
 def close_dropped(m: Machine, frame: Frame, result: Value | None) -> None:

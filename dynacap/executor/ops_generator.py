@@ -8,6 +8,7 @@ from types import CoroutineType
 from dynacap.executor.frame import YIELD, Frame
 from dynacap.executor.generators import delegates, escaping
 from dynacap.executor.machine import Machine
+from dynacap.executor.outside_generators import read_frame
 from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import MISSING, Const, Sentinel, UserRaise, Value
@@ -74,10 +75,13 @@ def _send(m: Machine, receiver: Value, sent: Value) -> Value:
 
 def _awaitable(m: Machine, obj: Value) -> Value:
     """The iterator that ``await`` drives."""
-    if isinstance(obj, GeneratorValue) and obj.function is not None:
+    if isinstance(obj, GeneratorValue):
+        if obj.state == "outside":
+            read_frame(m, obj)
         if obj.cls is CoroutineType and obj.state == "suspended" and delegates(obj.frame):
             m.raise_error(RuntimeError, "coroutine is being awaited already")
-        if obj.cls is CoroutineType or obj.function.code.co_flags & CO_ITERABLE_COROUTINE:
+        code = obj.function and obj.function.code
+        if obj.cls is CoroutineType or (code and code.co_flags & CO_ITERABLE_COROUTINE):
             return obj
     return _asked(m, obj, "__await__", "__next__")
 

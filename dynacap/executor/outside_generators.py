@@ -6,7 +6,6 @@ traced one holds then (:mod:`dynacap.codegen.generators`).
 
 from __future__ import annotations
 
-import inspect
 import types
 from typing import Any
 
@@ -20,7 +19,6 @@ from dynacap.hook import generator_access
 from dynacap.opcodes import decode
 from dynacap.opcodes.analysis import Kind
 from dynacap.opcodes.versions.protocol import localsplus
-from dynacap.resume.layout import GENERATOR_FLAGS
 from dynacap.resume.point import stack_kinds
 from dynacap.values.base import NONE, NULL, Lazy, Value
 from dynacap.values.build import build_object, builds, guard_type
@@ -33,13 +31,13 @@ if _access is not None:
     reading.reader.append(_access[0])
 
 
-@builds(types.GeneratorType)
+@builds(*reading.KINDS)
 def build_generator(m: Any, real: Any, source: Source | None) -> Value:
     """A generator; its frame is read, and guarded, once it goes on."""
     if source is None or _access is None:
         return build_object(m, real, source)
     guard_type(m, real, source)
-    return GeneratorValue(None, None, state="outside", real=real, source=source)
+    return GeneratorValue(None, None, type(real), state="outside", real=real, source=source)
 
 
 def read_frame(m: Any, gen: GeneratorValue) -> None:
@@ -48,7 +46,7 @@ def read_frame(m: Any, gen: GeneratorValue) -> None:
     index = None if state is None else _place(state)
     shape, source = reading.shape(gen.real, state), gen.source
     assert source is not None
-    if shape != reading.FINISHED and (index is None or _varies(m, gen.real)):
+    if shape != reading.FINISHED and (state is None or index is None or _varies(m, state[0])):
         m.graph_break("outside-generator", "a generator that was made outside goes on")
     m.guard("ConstEq", GeneratorShape(source), shape)
     if state is None or index is None:
@@ -66,8 +64,6 @@ def _place(state: reading.GeneratorState) -> int | None:
     """The instruction at which a generator waits, if it can go on from there."""
     code, _, lasti, slots, held = state
     decoded = decode(code)
-    if code.co_flags & GENERATOR_FLAGS != inspect.CO_GENERATOR:
-        return None
     if lasti < 0:
         return next(i.index for i in decoded.instructions if i.op == "RETURN_GENERATOR")
     index = decoded.index_at(lasti)
@@ -77,8 +73,7 @@ def _place(state: reading.GeneratorState) -> int | None:
     return index if plain and fits else None
 
 
-def _varies(m: Any, real: Any) -> bool:
-    code = real.gi_code
+def _varies(m: Any, code: types.CodeType) -> bool:
     built: dict[types.CodeType, int] = m.tensors.history.generators
     built[code] = built.get(code, 0) + 1
     return built[code] > MOST_BUILT

@@ -31,17 +31,9 @@ class ExceptionValue(ObjectValue):
     """An exception: its ``args`` and what the raise statement keeps on it."""
 
     __slots__ = (
-        "args",
-        "before",
-        "cause",
-        "context",
-        "made_of",
-        "raised",
-        "raised_at",
-        "suppress_context",
-        "traceback",
-        "trail",
-    )
+        "args", "before", "cause", "context", "made_of", "raised", "raised_at",
+        "suppress_context", "traceback", "trail",
+    )  # fmt: skip
 
     def __init__(
         self, type_: type, args: list[Value], real: Any = None, source: Source | None = None

@@ -292,22 +292,51 @@ def test_a_break_inside(x: Tensor) -> Any:
     return drive(breaks()), drive(awaits_a(breaks()))
 
 
-def outside() -> Any:
-    coroutine = awaits(X)
-    coroutine.send(None)
+def begun(coroutine: Any, *sent: Any) -> Any:
+    for each in sent:
+        coroutine.send(each)
     return coroutine
 
 
-def test_one_from_outside_goes_on() -> None:
-    def goes_on(coroutine: Any, x: Tensor) -> Any:
-        return x + 1, drive(coroutine, 4.0)
+OUTSIDE: tuple[Callable[[], Any], ...] = (
+    lambda: awaits(X),
+    lambda: begun(awaits(X), None),
+    lambda: begun(awaits(X), None, 2.0),
+    lambda: switch(X),
+    lambda: begun(around(X, []), None),
+)
 
-    compiled = dynacap.compile(goes_on, backend="eager")
-    for _ in range(3):
-        mine, eager = outside(), outside()
-        mine.send(1.0), eager.send(1.0)
-        assert str(compiled(mine, X)) == str(goes_on(eager, X))
-        mine.close(), eager.close()
+
+async def adds(x: Tensor, thing: Any) -> Any:
+    return x + 1, await thing
+
+
+@pytest.mark.parametrize("make", OUTSIDE)
+@pytest.mark.parametrize("closes", [False, True])
+def test_those_from_outside_go_on(make: Callable[[], Any], closes: bool) -> None:
+    def goes_on(coroutine: Any, x: Tensor) -> Any:
+        y = x * 2
+        if closes:
+            return y, coroutine.close()
+        try:
+            return y, coroutine.send(1.0), coroutine.send(3.0)
+        except (StopIteration, RuntimeError, TypeError) as end:
+            return y, type(end), end.args
+
+    def awaited(coroutine: Any, x: Tensor) -> Any:
+        try:
+            return drive(adds(x, coroutine), 3.0, 4, 5)
+        except RuntimeError as error:
+            return x, error.args
+
+    for function in (goes_on, awaited):
+        compiled: Any = dynacap.compile(function, backend="eager")
+        for _ in range(3):
+            mine, eager = make(), make()
+            for _ in range(3):
+                assert str(compiled(mine, X)) == str(function(eager, X))
+            assert str(mine)[:20] == str(eager)[:20]
+            mine.close(), eager.close()
 
 
 def never_awaited(x: Tensor) -> Tensor:
