@@ -22,6 +22,7 @@ from dynacap.errors import DynacapError
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.replay import Replay, replay_of
 
+_hooks_of_saved_tensors: Any = torch._C._autograd._top_saved_tensors_default_hooks
 Forward = Callable[..., Any]
 RandomState = tuple[torch.Tensor, list[torch.Tensor]]
 
@@ -66,6 +67,8 @@ class Recovery:
             self.state.restore(error)
         if not isinstance(error, Exception) or isinstance(error, DynacapError):
             raise error
+        if _hooks_of_saved_tensors(True) is not None:
+            raise error  # one of them may have, as a checkpoint's does to stop what it runs again
         if self.replay is Replay.NEVER:
             raise error
         if self.replay is Replay.UNLESS_MEMORY:
@@ -76,8 +79,6 @@ class Recovery:
         self._rewind(random)
         outputs = self._whose_fault(error, inputs)
         if outputs is None:
-            if self.state is not None:
-                self.state.restore(error)  # it raised half-way once more
             self._rewind(random)
         return outputs
 
@@ -87,7 +88,9 @@ class Recovery:
             return None
         try:
             outputs = self.eager(*inputs)
-        except Exception:
+        except Exception as again:
+            if self.state is not None:
+                self.state.restore(again)
             return None
         if not config.suppress_backend_errors:
             raise error

@@ -34,3 +34,10 @@ def replay_of(graph: GraphModule) -> tuple[Replay, bool]:
         changed = changed or changes_outside(node, outside)
     changed = changed or (drew and not rewinds)
     return Replay.UNLESS_MEMORY if changed else Replay.ALWAYS, rewinds
+
+
+def draws_before_it_raises(graph: GraphModule) -> bool:
+    """Whether random numbers may have been drawn by the time that a call in the graph raises."""
+    nodes = [node for node in graph.graph.nodes if node.op.startswith("call_")]
+    drew = [index for index, node in enumerate(nodes) if is_random(node)]
+    return bool(drew) and any(map(may_raise, nodes[drew[0] :]))

@@ -15,8 +15,11 @@ from torch._subclasses.fake_tensor import (
     DynamicOutputShapeException,
     UnsupportedOperatorException,
 )
+from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from dynacap import log
+from dynacap.backends.native.aten.inputs import is_variable
+from dynacap.backends.native.aten.overlaps import check_overlaps
 from dynacap.backends.native.aten.trace import compile_traced, needs_gradient
 from dynacap.backends.native.build import (
     HOW_TO_GET_ONE,
@@ -29,9 +32,10 @@ from dynacap.backends.native.build import (
 from dynacap.backends.native.c.program import Source, program_source
 from dynacap.backends.native.describe import description
 from dynacap.backends.native.known import kinds, note_of, noted_kinds, steps_again
-from dynacap.backends.native.loops.program import Call, Program
+from dynacap.backends.native.loops.program import Call, Program, check_integer
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.pending import Pending, Run, warn_eager
+from dynacap.backends.native.rewind import Rewind
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
 from dynacap.backends.registry import register_backend
@@ -39,6 +43,7 @@ from dynacap.config import config
 from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.printer import example_value
+from dynacap.fxlite.replay import draws_before_it_raises
 from dynacap.fxlite.risks import plain_name
 
 _STAGES = tuple(map(log.channel, ("aten", "loops", "schedule", "c")))  # what each stage made
@@ -70,8 +75,13 @@ def native(
         raise UserError(f"backend 'native' has no mode {mode!r}; there are {MODES[1:]}")
     if options:
         raise UserError(f"backend 'native' has no options {sorted(options)}")
+    waits = mode != "background"
+    if not draws_before_it_raises(graph_module):
+        eager = graph_module.forward
+        return _or_eagerly(lambda: _compiled(graph_module, example_inputs, eager, waits), eager)
+    rewind = Rewind(graph_module.forward)
     return _or_eagerly(
-        lambda: _compiled(graph_module, example_inputs, waits=mode != "background"),
+        lambda: rewind.around(_compiled(graph_module, example_inputs, rewind.eager, waits)),
         graph_module.forward,
     )
 
@@ -91,7 +101,9 @@ def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:
     return eager
 
 
-def _compiled(graph_module: GraphModule, example_inputs: Sequence[Any], *, waits: bool) -> Run:
+def _compiled(
+    graph_module: GraphModule, example_inputs: Sequence[Any], eager: Run, waits: bool
+) -> Run:
     crun, compiler = extension(), find_compiler()
     if crun is None:
         raise NotImplementedError("this dynacap was built without its C code, or for another torch")
@@ -100,27 +112,43 @@ def _compiled(graph_module: GraphModule, example_inputs: Sequence[Any], *, waits
     _check_inputs(graph_module, example_inputs)
     make = _Compile(crun, compiler, waits)
     if needs_gradient(graph_module, example_inputs) or any(each.enabled for each in _STAGES):
-        return compile_traced(graph_module, example_inputs, make, make)
+        return compile_traced(graph_module, example_inputs, make, make, eager)
     key = description(graph_module, example_inputs)
     found = None if key is None else find_note(key, compiler)
     if found is not None:
-        return make.again(graph_module, example_inputs, *found)
+        return make.again(graph_module, example_inputs, eager, *found)
     recorded = dataclasses.replace(make, key=key)
-    return compile_traced(graph_module, example_inputs, make, recorded)
+    return compile_traced(graph_module, example_inputs, make, recorded, eager)
 
 
 def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> None:
     """NotImplementedError for what C code would take for plain memory, and is not."""
     values = [*example_inputs, *map(example_value, graph_module.graph.nodes)]
+    for value in values:
+        check_integer(value)  # before tracing, which fixes floats to what they are now
+    if any(map(has_free_unbacked_symbols, filter(is_variable, values))):
+        raise NotImplementedError("a size or a number in it lies in the data")
     devices = {value.device.type for value in values if isinstance(value, torch.Tensor)}
     if not devices <= {"cpu"}:
         raise NotImplementedError(f"it has tensors on {', '.join(sorted(devices - {'cpu'}))}")
     if any(isinstance(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in example_inputs):
         raise NotImplementedError("an argument is to be negated or conjugated when it is read")
+    check_overlaps(graph_module.graph)
+    for node, value in zip(graph_module.graph.placeholders, example_inputs, strict=True):
+        if _resized(example_value(node), value):
+            raise NotImplementedError(f"{node.name} gets another number of elements")
     for node in graph_module.graph.nodes:
+        if node.kwargs.get("requires_grad") or plain_name(node.target) == "requires_grad":
+            raise NotImplementedError("it makes a tensor that requires a gradient")
         placed = len(node.args) > 3 or "storage_offset" in node.kwargs
         if placed and plain_name(node.target) == "as_strided":
             raise NotImplementedError("as_strided names a place in the memory of a tensor")
+
+
+def _resized(after: Any, before: Any) -> bool:
+    if not (isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor)):
+        return False
+    return type(after.numel()) is int and after.numel() != before.numel()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,13 +178,14 @@ class _Compile:
         self,
         graph_module: GraphModule,
         example_inputs: Sequence[Any],
+        eager: Run,
         library: Path,
         note: dict[str, Any],
     ) -> Run:
         """The graph by what an earlier process noted."""
         there: Future[Path] = Future()
         there.set_result(library)
-        pending = Pending(there, graph_module.forward, waits=True)
+        pending = Pending(there, eager, waits=True)
         calls = steps_again(graph_module, example_inputs, lambda aten: _written(aten)[1].calls)
         return self._made(pending, calls, noted_kinds(note), ())
 

@@ -7,6 +7,7 @@ import takes longer than all that a small graph needs besides.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,12 +17,15 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext, tracing
 
+from dynacap.backends.native.aten.again import with_eager
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
 from dynacap.backends.native.aten.inputs import stand_ins
 from dynacap.fxlite import GraphModule
 
 Compiled = Callable[..., Any]
 CompileAten = Callable[[torch.fx.GraphModule, Compiled], Compiled]
+
+_NO_BACKWARD = "modified by an inplace operation|derivative for .* is not implemented"
 
 
 class _Module(torch.nn.Module):
@@ -43,13 +47,16 @@ def _failing_backward() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if "modified by an inplace operation" not in str(error):
+        if re.search(_NO_BACKWARD, str(error)) is None:
             raise
         raise NotImplementedError(f"its backward pass fails: {error}") from error
 
 
 def through_autograd(
-    graph_module: GraphModule, example_inputs: Sequence[Any], compile_aten: CompileAten
+    graph_module: GraphModule,
+    example_inputs: Sequence[Any],
+    compile_aten: CompileAten,
+    eager: Compiled,
 ) -> Compiled:
     """The callable for a graph, which has a backward pass where the inputs want one."""
     mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
@@ -69,4 +76,4 @@ def through_autograd(
             decompositions=dict(DECOMPOSITIONS),
             keep_inference_input_mutations=True,
         )
-    return compiled
+    return with_eager(compiled, graph_module, eager)

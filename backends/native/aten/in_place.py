@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -13,10 +14,8 @@ class NotFunctional(Exception):
     """The graph changes something in a way that AOTAutograd has to take apart, if anything can."""
 
 
-_FORMS = {
-    "bernoulli_.float": "bernoulli.p",
-    "normal_.default": "normal_functional.default",
-}
+# Where it has another name.
+_FORMS = {"bernoulli_.float": "bernoulli.p", "normal_.default": "normal_functional.default"}
 
 
 def functional_form(func: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...]]:
@@ -29,12 +28,23 @@ def functional_form(func: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...
         raise NotFunctional(f"{func} changes more than its first argument")
     if torch.Tag.inplace_view in func.tags or not func.overloadpacket.__name__.endswith("_"):
         raise NotFunctional(f"{func} changes more than elements")
-    packet_name, overload = func.overloadpacket.__name__.removesuffix("_"), func._overloadname
-    name = f"{packet_name}_.{overload}"
-    packet_name, overload = _FORMS.get(name, f"{packet_name}.{overload}").split(".")
-    namespace = getattr(torch.ops, func.namespace)
-    found = getattr(getattr(namespace, packet_name, None), overload, None)
-    if found is None or found._schema.is_mutable:
-        raise NotFunctional(f"{func} has no functional form")
     positional = [argument for argument in schema.arguments if not argument.kwarg_only]
-    return found, (*args, *(each.default_value for each in positional[len(args) :]))
+    return _form(func), (*args, *(each.default_value for each in positional[len(args) :]))
+
+
+@functools.cache
+def _form(func: Op) -> Op:
+    packet_name = func.overloadpacket.__name__
+    renamed = _FORMS.get(f"{packet_name}.{func._overloadname}")
+    packet_name, _, overload = (renamed or packet_name.removesuffix("_")).partition(".")
+    packet = getattr(getattr(torch.ops, func.namespace), packet_name, None)
+    # pow_.Scalar is pow.Tensor_Scalar, and pow.Scalar is something else.
+    for name in [overload] if overload else getattr(packet, "overloads", list)():
+        found: Op = getattr(packet, name)
+        if not found._schema.is_mutable and (overload or _takes(found) == _takes(func)):
+            return found
+    raise NotFunctional(f"{func} has no functional form")
+
+
+def _takes(func: Op) -> list[tuple[str, bool]]:
+    return [(str(argument.type), argument.kwarg_only) for argument in func._schema.arguments]

@@ -59,11 +59,11 @@ def _stand_in(mode: FakeTensorMode, node: Node, value: Any) -> Any:
     example = example_value(node)
     if not isinstance(value, torch.Tensor):
         return value if example is None else example
-    return fake_like(mode, example if _is_symbolic(example) else value, value)
+    return fake_like(mode, example if is_variable(example) else value, value)
 
 
 def _with_gradient(mode: FakeTensorMode, node: Node, value: Any) -> Any:
-    if isinstance(value, torch.Tensor) and not (value.is_leaf or _is_symbolic(example_value(node))):
+    if isinstance(value, torch.Tensor) and not (value.is_leaf or is_variable(example_value(node))):
         return _copied(mode, node, value)
     made = _stand_in(mode, node, value)
     return made.requires_grad_() if getattr(value, "requires_grad", False) else made
@@ -86,7 +86,8 @@ def fake_like(mode: FakeTensorMode, layout: torch.Tensor, value: torch.Tensor) -
     return FakeTensor(mode, meta, value.device)
 
 
-def _is_symbolic(example: Any) -> bool:
+def is_variable(example: Any) -> bool:
+    """Whether a number, or one among a tensor's sizes and strides, is a symbol."""
     return any(isinstance(size, _SYMBOLIC) for size in _sizes(example))
 
 

@@ -25,6 +25,7 @@ def compile_traced(
     example_inputs: Sequence[Any],
     compile_aten: CompileAten,
     compile_recorded: CompileAten,
+    eager: Compiled,
 ) -> Compiled:
     """The callable for a graph: ``compile_aten(graph, eager)`` makes one of each ATen graph.
 
@@ -33,9 +34,11 @@ def compile_traced(
     """
     if not needs_gradient(graph_module, example_inputs):
         with contextlib.suppress(NotFunctional):
-            return compile_recorded(record(graph_module, example_inputs), graph_module.forward)
+            return compile_recorded(record(graph_module, example_inputs), eager)
     autograd: Any = importlib.import_module(_AUTOGRAD)  # loaded late: it takes seconds
-    compiled: Compiled = autograd.through_autograd(graph_module, example_inputs, compile_aten)
+    compiled: Compiled = autograd.through_autograd(
+        graph_module, example_inputs, compile_aten, eager
+    )
     return compiled
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from dynacap.backends.native.c.arguments import DTYPE_CODES
-from dynacap.backends.native.c.calls import Function, call_text, step_arguments
+from dynacap.backends.native.c.calls import Function, call_text
 from dynacap.backends.native.c.kernels import kernels_source
 from dynacap.backends.native.c.places import Places
 from dynacap.backends.native.c.sizes import checked_text, size_text
@@ -33,7 +33,6 @@ from dynacap.backends.native.loops.program import (
 _PLACES_IN_STORAGE = frozenset({torch.ops.aten.as_strided_scatter.default})
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 HOST_FUNCTIONS = {
-    "dynacap_failed": "void (*dynacap_failed)(Graph *, int, int, Tensor *, int, int64_t *)",
     "dynacap_python": (
         "int (*dynacap_python)(Graph *, int, int, Tensor *, int, int64_t *, int, Tensor **)"
     ),
@@ -58,6 +57,7 @@ HOST_FUNCTIONS = {
     ),
     "dynacap_data": "void *(*dynacap_data)(Tensor)",
     "dynacap_size": "int64_t (*dynacap_size)(Tensor, int)",
+    "dynacap_stride": "int64_t (*dynacap_stride)(Tensor, int)",
     "dynacap_same": "Tensor (*dynacap_same)(Tensor)",
     "dynacap_drop": "void (*dynacap_drop)(Tensor *)",
 }
@@ -133,15 +133,17 @@ class _Writer:
         yield "int run(Graph *graph, Tensor *in, const int64_t *size, Tensor *out, int64_t *number)"
         yield "{"
         yield f"    Tensor h[{len(self.slots) + 1}] = {{0}};"
-        yield "    int failed = 1;"
+        yield "    int failed = 2; /* run eagerly: nothing has been changed */"
         if any(isinstance(step, Kernel) and step.faults for step in self.program.steps):
             yield "    int32_t fault = 0;"
-        for symbol, (position, dim) in symbols_of(self.program).items():
-            place = f"size[{position}]"
-            if dim is not None:
-                place = f"dynacap_size(in[{position}], {dim})"
-            yield f"    const int64_t {symbol} = {place};"
-        yield from self._check_numbers()
+        checks = list(self._check_numbers())
+        named = set(re.findall(r"\w+", "\n".join([*checks, *self.lines])))
+        for symbol, (what, position, dim) in symbols_of(self.program).items():
+            if what == "integer":
+                yield f"    const int64_t {symbol} = size[{position}];"
+            elif str(symbol) in named:
+                yield f"    const int64_t {symbol} = dynacap_{what}(in[{position}], {dim});"
+        yield from checks
         if self.places.arena:
             yield f"    char *arena = dynacap_scratch({self.places.arena});"
             yield "    if (arena == 0) { goto end; }"
@@ -236,14 +238,10 @@ class _Writer:
         text = call_text(call, index, handle, self._result)
         if text.function is not None:
             self.functions[text.function.name] = text.function
-        if text.expression.startswith("dynacap_python"):
-            self._check(text.expression)
-        else:
-            given = step_arguments(call, handle)
-            self.lines.append(f"if ({text.expression}) {{")
-            self.lines.append(f"    dynacap_failed(graph, {index}, {given});")
-            self.lines += ["    goto end;", "}"]
+        self._check(text.expression)
         self.lines += text.after
+        if call.target._schema.is_mutable:
+            self.lines.append("failed = 1; /* too late for that */")
 
     def _kernel(self, kernel: Kernel) -> None:
         self._comment(kernel.origins)
@@ -260,7 +258,7 @@ class _Writer:
         """Have the graph run eagerly, which raises for the index; nothing must have changed yet."""
         if any(call.target._schema.is_mutable for call in self.calls):
             raise NotImplementedError("an index is checked after something was changed")
-        self.lines.append("if (fault) { failed = 2; goto end; }")
+        self._check("fault")
 
     def _comment(self, origins: tuple[torch.fx.Node, ...]) -> None:
         for node in origins[:1]:

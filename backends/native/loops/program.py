@@ -135,22 +135,24 @@ def check_integer(value: Any) -> None:
         raise NotImplementedError("it takes or returns a number that varies and is no integer")
 
 
-def symbols_of(program: Program) -> dict[Size, tuple[int, int | None]]:
+def symbols_of(program: Program) -> dict[Size, tuple[str, int, int]]:
     """Each symbol that a program knows from its inputs, and from which.
 
-    A position among the integers, and None; or one among the tensors, and a dimension.
+    "integer", a position among the integers, and 0; or "size" or "stride", a position among the
+    tensors, and a dimension.
     """
-    found: dict[Size, tuple[int, int | None]] = {}
+    found: dict[Size, tuple[str, int, int]] = {}
     integers: list[Any] = [value for value in program.inputs if is_symbolic(value)]
     tensors = [value for value in program.inputs if isinstance(value, Buffer)]
     for position, value in enumerate(integers):
         if value.is_Symbol:
-            found.setdefault(value, (position, None))
-    for position, tensor in enumerate(tensors):
-        shape: tuple[Any, ...] = tensor.shape
-        for dim, size in enumerate(shape):
-            if is_symbolic(size) and size.is_Symbol:
-                found.setdefault(size, (position, dim))
+            found.setdefault(value, ("integer", position, 0))
+    for what, name in (("size", "shape"), ("stride", "strides")):
+        for position, tensor in enumerate(tensors):
+            numbers: tuple[Any, ...] = getattr(tensor, name)
+            for dim, number in enumerate(numbers):
+                if is_symbolic(number) and number.is_Symbol:
+                    found.setdefault(number, (what, position, dim))
     return found
 
 

@@ -103,7 +103,8 @@ class Lowering:
         if _is_view(node, self.result) and not self._detaches_input(node):
             return self._view(node)
         rule = self.rules.get(target)
-        if rule is None or not _plain(self.result) or not _sized(node):
+        values = [self.result, *(each.meta.get("val") for each in node.all_input_nodes)]
+        if rule is None or not all(map(_plain, values)) or not _sized(node):
             return self._call(target)
         before = len(self.steps)
         try:

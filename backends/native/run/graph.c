@@ -2,7 +2,8 @@
  * the library's one function without the GIL, and wraps what it gives.
  *
  * Until the library is there, pending(graph, arguments) decides what runs; it also runs what has
- * integers that are too large for C.
+ * integers that are too large for C, and what failed before it changed anything, so that eager
+ * PyTorch says what is wrong, or that nothing is.
  */
 #include "graph.h"
 
@@ -22,7 +23,7 @@ struct import {
 };
 
 enum { FEW = 64 };
-enum { TOO_LARGE = 2 }; /* what `run` gives, before it does anything, for numbers beyond int64_t */
+enum { EAGERLY = 2 }; /* what `run` gives if it came to no result and has changed nothing */
 
 struct graph_ {
     PyObject_HEAD
@@ -127,6 +128,17 @@ call_pending(Graph *self, PyObject *const *args, Py_ssize_t nargs)
     return made;
 }
 
+/* Drop the exception of a step in Python; 0 for one that is no matter of the graph's. */
+static int
+may_go_on(void)
+{
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) {
+        return 0;
+    }
+    PyErr_Clear();
+    return 1;
+}
+
 static PyObject *
 run_library(Graph *self, PyObject *const *args, Py_ssize_t nargs, char *room)
 {
@@ -155,7 +167,7 @@ run_library(Graph *self, PyObject *const *args, Py_ssize_t nargs, char *room)
     if (!failed) {
         made = results(self, out, numbers);
     }
-    else if (failed == TOO_LARGE) {
+    else if (failed == EAGERLY && may_go_on()) {
         made = call_pending(self, args, nargs);
     }
     else if (!PyErr_Occurred()) {
@@ -262,20 +274,6 @@ graph_python(Graph *self, int index, int count, Tensor *tensors, int nsizes, int
     Py_XDECREF(given);
     PyGILState_Release(gil);
     return failed;
-}
-
-void
-graph_failed(Graph *self, int index, int count, Tensor *tensors, int nsizes, int64_t *sizes)
-{
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *message = PyUnicode_FromString(torch.what());
-    PyObject *given = step_results(self, index, count, tensors, nsizes, sizes);
-    if (given != NULL && message != NULL) {
-        PyErr_SetObject(PyExc_RuntimeError, message);
-    }
-    Py_XDECREF(given);
-    Py_XDECREF(message);
-    PyGILState_Release(gil);
 }
 
 /* Making one. */

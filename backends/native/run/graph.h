@@ -17,8 +17,4 @@ extern PyTypeObject *tensor_type;
 int graph_python(Graph *graph, int index, int count, Tensor *tensors, int nsizes, int64_t *sizes,
                  int nresults, Tensor **results);
 
-/* Step `index` failed in C: raise what it raises from Python.  Called without the GIL. */
-void graph_failed(Graph *graph, int index, int count, Tensor *tensors, int nsizes,
-                  int64_t *sizes);
-
 #endif

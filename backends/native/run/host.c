@@ -71,6 +71,14 @@ size(Tensor tensor, int dim)
     return found;
 }
 
+static int64_t
+stride(Tensor tensor, int dim)
+{
+    int64_t found = 0;
+    torch.stride(tensor, dim, &found);
+    return found;
+}
+
 static Tensor
 same(Tensor tensor)
 {
@@ -196,7 +204,7 @@ static const struct {
     const char *name;
     void *function;
 } offered[] = {
-    {"dynacap_failed", graph_failed}, {"dynacap_python", graph_python},
+    {"dynacap_stride", stride},       {"dynacap_python", graph_python},
     {"dynacap_dispatch", dispatch},   {"dynacap_scratch", scratch},
     {"dynacap_release", release},     {"dynacap_some", some},
     {"dynacap_list", list},           {"dynacap_string", string},

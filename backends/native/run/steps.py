@@ -1,5 +1,4 @@
-"""One operator of a program as a Python callable on its tensors: what C cannot call, or what
-failed there and is to raise what it raises from Python."""
+"""One operator of a program as a Python callable on its tensors: what C cannot call."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ static const struct {
     {"aoti_torch_new_tensor_handle", &torch.new_handle},
     {"aoti_torch_get_data_ptr", &torch.data_ptr},
     {"aoti_torch_get_size", &torch.size},
+    {"aoti_torch_get_stride", &torch.stride},
     {"aoti_torch_get_storage_offset", &torch.storage_offset},
     {"aoti_torch_create_tensor_from_blob", &torch.from_blob},
     {"aoti_torch_empty_strided", &torch.empty_strided},

@@ -22,6 +22,7 @@ typedef struct {
     int (*new_handle)(Tensor, Tensor *);
     int (*data_ptr)(Tensor, void **);
     int (*size)(Tensor, int64_t, int64_t *);
+    int (*stride)(Tensor, int64_t, int64_t *);
     int (*storage_offset)(Tensor, int64_t *);
     int (*from_blob)(void *, int64_t, const int64_t *, const int64_t *, int64_t, int32_t, int32_t,
                      int32_t, Tensor *);

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch.autograd.function import Function, FunctionCtx, _SingleLevelFunction
+from torch.nn.modules._functions import BackwardHookFunction
 
 from dynacap.fxlite.effects import is_impure
 from dynacap.fxlite.node import Node
@@ -47,6 +48,8 @@ def apply_function(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Va
     operands = args[1:]
     if kwargs or not all(isinstance(a, TensorValue | Const | Known) for a in operands):
         _refuse(t, cls, "is called with keywords or with containers")
+    if cls is BackwardHookFunction:  # what asks for it next is the node that it makes
+        _refuse(t, cls, "is called")
     recording = torch.is_grad_enabled()
     needs_grad = [
         recording and isinstance(a, TensorValue) and a.fake.requires_grad for a in operands

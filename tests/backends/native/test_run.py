@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 import dynacap
 from dynacap.hook import choose_hook
@@ -268,3 +269,20 @@ def test_hooks_on_all_modules_see_the_users_only() -> None:
         expected = layer(few(3, 2))
     torch.testing.assert_close(found, expected)
     assert seen == ["Linear", "Linear"]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_inside_a_checkpoint(reentrant: bool) -> None:
+    """Which stops what it runs again by an exception, once it has the tensors that it wants."""
+
+    def function(x: torch.Tensor) -> Any:
+        return (x.sin() * x).sum()
+
+    grads = []
+    for each in (function, compiled(function)):
+        x = few(4).requires_grad_()
+        for _ in range(2):
+            y = checkpoint(lambda z: each(z * 2), x, use_reentrant=reentrant)  # noqa: B023
+            y.backward()
+        grads.append(x.grad)
+    torch.testing.assert_close(grads[1], grads[0])

@@ -1,0 +1,189 @@
+"""What a functional graph would compute and eager PyTorch refuses, or leaves half done."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import dynacap
+from dynacap.testing import check_same
+
+pytestmark = [pytest.mark.torch, pytest.mark.cc]
+
+
+def compiled(function: Any) -> Any:
+    return dynacap.compile(function, backend="native")
+
+
+def same(function: Any, *args: Any) -> None:
+    for _ in range(2):
+        check_same(function, args, compile=compiled)
+
+
+def table() -> Tensor:
+    return torch.arange(12.0).reshape(3, 4)
+
+
+def index_assignment(x: Tensor) -> Tensor:
+    x[1:] = x[:-1]
+    return x
+
+
+def rows_apart(x: Tensor) -> Tensor:
+    x[1] = x[0]
+    x[:, :2].mul_(x[:, 2:])
+    return x
+
+
+def one_and_the_same(x: Tensor) -> Tensor:
+    x.add_(x)
+    x += x[:]
+    return torch.add(x, 1, out=x)
+
+
+def copied_along(x: Tensor) -> Tensor:
+    return x.index_copy_(0, torch.tensor([2, 1, 0]), x)
+
+
+WRITES: list[Callable[[Tensor], Any]] = [
+    lambda x: x[1:].add_(x[:-1]),
+    index_assignment,
+    rows_apart,
+    one_and_the_same,
+    copied_along,
+    lambda x: torch.add(x[:-1], 1, out=x[1:]),
+    lambda x: x[:, :3].add_(x[:, :3].t()),
+    lambda x: x[:1].expand(3, 4).add_(1),
+    lambda x: torch.mul(x[:1, :2], 3, out=x[2:, 2:]),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_writes_to_what_is_read(write: Callable[[Tensor], Any]) -> None:
+    def function(x: Tensor) -> Any:
+        try:
+            return write(x), x
+        except RuntimeError as error:
+            return str(error).partition(".")[0], x
+
+    same(function, table())
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (1, 2), (2, 3)])
+def test_an_argument_that_meets_itself(strides: tuple[int, int]) -> None:
+    def function(x: Tensor) -> Any:
+        x.mul_(3)
+        x[0].add_(x[1] * 2)
+        return x.sum()
+
+    same(function, torch.arange(12.0).as_strided((3, 3), strides))
+
+
+def singular(x: Tensor, i: Tensor) -> Any:
+    x.zero_()
+    return torch.linalg.inv(x[:, :3])
+
+
+def out_of_range(x: Tensor, i: Tensor) -> Tensor:
+    x.add_(1)
+    i.mul_(7)
+    return torch.embedding(x, i)
+
+
+def after_a_draw(x: Tensor, i: Tensor) -> Any:
+    x.add_(torch.rand(3, 4)).zero_()
+    return torch.linalg.inv(x[:, :3])
+
+
+@pytest.mark.parametrize("function", [singular, out_of_range, after_a_draw])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_what_was_changed_before_an_error(function: Any, gradient: bool) -> None:
+    """It is changed after it too, and random numbers were drawn once."""
+
+    def trained(x: Tensor, i: Tensor, w: Tensor) -> Any:
+        return (function(x, i) * w).sum()
+
+    weight = torch.tensor(2.0, requires_grad=gradient)
+    torch.manual_seed(0)
+    same(trained, table(), torch.tensor([0, 2]), weight)
+
+
+def resized(x: Tensor, small: Tensor) -> Any:
+    return torch.mul(x, 2, out=small), small.shape
+
+
+def test_an_argument_that_is_resized() -> None:
+    same(resized, table(), torch.empty(0))
+
+
+def test_a_leaf_made_inside() -> None:
+    same(lambda x: x * torch.ones(4, requires_grad=True), table())
+
+
+def test_no_derivative() -> None:
+    x = table().requires_grad_()
+    assert compiled(lambda x: torch.floor_divide(x, 2) + x)(x).requires_grad
+    same(lambda x: torch.floor_divide(x, 2) + x, x)
+
+
+def powers(x: Tensor) -> Tensor:
+    x **= 2
+    x //= 3
+    x %= 2
+    return x.float_power_(2) if x.dtype is torch.float64 else x
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_in_place_operators_of_several_overloads(dtype: torch.dtype) -> None:
+    same(powers, table().to(dtype))
+
+
+def test_a_stride_that_varies() -> None:
+    def function(x: Tensor) -> Any:
+        b, s, d = x.shape
+        return x.view(b, s, 2, d // 2).transpose(1, 2).reshape(b, -1)
+
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    check_same(function, (x,), (x[:, :2],), (x[:1],), (x,), compile=compiled)
+
+
+def test_a_size_in_the_data_of_one_that_varies() -> None:
+    def function(x: Tensor) -> Any:
+        return x[x > 1].sum() + 1, torch.nonzero(x > 1)
+
+    with dynacap.config.patch(capture_dynamic_output_shape_ops=True):
+        check_same(function, *((torch.arange(n + 0.0),) for n in (4, 5, 6)), compile=compiled)
+
+
+def test_inference_mode_ends_with_the_error() -> None:
+    def function(x: Tensor, i: Tensor) -> Any:
+        try:
+            with torch.inference_mode():
+                y = x[i]
+        except IndexError:
+            y = x
+        return y, torch.is_inference_mode_enabled()
+
+    same(function, table(), torch.tensor([7]))
+
+
+def test_hooks_of_modules() -> None:
+    """They look for the node of the backward pass that they were put on."""
+    seen: list[Tensor] = []
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))
+
+    def hook(module: Any, given: Any, got: Any) -> None:
+        seen.append(got[0].clone())
+
+    net[0].register_full_backward_hook(hook)
+    x = torch.ones(2, 3, requires_grad=True)
+    for each in (net, dynacap.compile(net, backend="native")):
+        each(x).sum().backward()
+    torch.testing.assert_close(seen[1], seen[0])
+
+
+def test_reductions_of_complex_numbers() -> None:
+    x = torch.tensor([[1 + 2j, 0], [0, 0]])
+    same(lambda x: (x.any(), x.all(1), torch.linalg.vector_norm(x), x.abs().sum()), x)
