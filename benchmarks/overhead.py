@@ -5,10 +5,10 @@
 Warm: the time of a call less the time of the bare operations (the same tensor operations in a plain
 loop, without modules), for functions of 2 and 20 tensors, modules of 10 to 1,600 submodules with a
 parameter each, and the same with attributes and containers alone (a forward that reads them and
-does one operation), a ResNet-18, a function of symbolic sizes (dynamic=True), one with a graph
-break, and one with 512 entries (the one that ran last, and all by turns). Cold: the first call of a
-transformer of 1, 4, 16 and 64 layers. All sides take turns within one process, and medians are
-shown: CPU time, wall time in brackets.
+does one operation), a ResNet-18 (and its guards alone, without and with those on parameters), a
+function of symbolic sizes (dynamic=True), one with a graph break, and one with 512 entries (the one
+that ran last, and all by turns). Cold: the first call of a transformer of 1, 4, 16 and 64 layers.
+All sides take turns within one process, and medians are shown: CPU time, wall time in brackets.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 from torch import Tensor, nn
+
+from dynacap.compiled_module import call_module
+from dynacap.guards import GuardSet, Tensor as TensorGuard
+from dynacap.guards.choose import make_checker
 
 Call = Callable[[], Any]
 SIDES = ("dynacap", "torch")
@@ -284,6 +288,31 @@ def in_turn(target: Callable[..., Any], calls: tuple[tuple[Any, ...], ...]) -> C
     return lambda: target(*next(turns))
 
 
+def guards_alone(rounds: int) -> list[Timing]:
+    """A warm check of a ResNet-18 as the table of entries makes it: nothing is called."""
+    model, image = resnet18().eval(), torch.ones(1, 3, 16, 16)
+    with torch.no_grad():
+        compiled: Any = ENGINE.compile(model, backend="eager")
+        compiled(image)
+        (place,) = compiled._dynacap_session.places()
+        entry = place.table.entries[0].checker
+        flat: tuple[Any, ...] = (call_module, model, (image,), {})
+        own = "self["  # what parameters and buffers are called
+        without = GuardSet(
+            g for g in entry.guards if type(g) is not TensorGuard or own not in g.subject()
+        )
+        timings = []
+        for name, checker in (
+            ("guards alone, without parameters", make_checker(without, ())),
+            ("guards alone", make_checker(entry.guards, entry.slots)),
+        ):
+            if checker.check(flat) is None:
+                raise RuntimeError(f"guards that do not hold: {checker.explain(flat)}")
+            call = functools.partial(checker.check, flat)
+            timings += medians(name, {"dynacap": call}, rounds, block=0.01)
+    return timings
+
+
 def time_cold(layers: int, sides: list[str], rounds: int) -> list[Timing]:
     """First calls of a transformer, each time on a fresh model and after a reset."""
     taken: dict[str, list[tuple[float, float]]] = {side: [] for side in ("eager", *sides)}
@@ -348,7 +377,9 @@ def main() -> None:
     entries = 64 if options.quick else 512
     timings: list[Timing] = []
     with settled(), Progress(transient=True) as progress:
-        task = progress.add_task("measuring", total=14 + len(depths))
+        task = progress.add_task("measuring", total=15 + len(depths))
+        alone = guards_alone(rounds)
+        progress.advance(task)
         for case in warm_cases(entries):
             timings += time_warm(case, sides, rounds)
             progress.advance(task)
@@ -356,7 +387,9 @@ def main() -> None:
             timings += time_cold(layers, sides, 3)
             progress.advance(task)
     show(timings, sides)
-    save("overhead", [asdict(one) for one in timings])
+    for one in alone:
+        Console().print(f"ResNet-18, {one.case}: {amount(one.cpu, warm=True)}")
+    save("overhead", [asdict(one) for one in (*timings, *alone)])
 
 
 if __name__ == "__main__":
