@@ -4,6 +4,8 @@
 
 typedef uint16_t bf16;
 
+typedef uint16_t f16;
+
 // An index that lies outside is told of, and nothing is read there.
 static inline int64_t within(int64_t index, int64_t size, int32_t *fault)
 {
@@ -26,6 +28,29 @@ static inline bf16 to_bf16(float x)
     uint32_t bits = (uint32_t)f32_bits(x);
     uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
     return (bf16)(x != x ? 0x7fc0 : rounded);
+}
+
+// By bits, since GCC makes no vector code of conversions of _Float16.
+static inline float from_f16(f16 x)
+{
+    int32_t bits = x & 0x7fff;
+    float small = (float)bits * 0x1p-24f;
+    float usual = bits_f32((bits << 13) + (bits >= 0x7c00 ? 0x70000000 : 0x38000000));
+    float found = bits < 0x400 ? small : usual;
+    return bits_f32(f32_bits(found) | (int32_t)(x & 0x8000) << 16);
+}
+
+// Rounds to the nearest, ties to even: a sum with 0.5 rounds what has no exponent in 16 bits.
+static inline f16 to_f16(float x)
+{
+    uint32_t bits = (uint32_t)f32_bits(x) & 0x7fffffff;
+    uint32_t sign = ((uint32_t)f32_bits(x) >> 16) & 0x8000;
+    uint32_t small = (uint32_t)f32_bits(bits_f32((int32_t)bits) + 0.5f) - 0x3f000000;
+    uint32_t usual = (bits + 0xfff + ((bits >> 13) & 1) - 0x38000000) >> 13;
+    uint32_t found = bits < 0x38800000 ? small : usual;
+    found = bits >= 0x477ff000 ? 0x7c00 : found;
+    found = bits > 0x7f800000 ? 0x7e00 : found;
+    return (f16)(found | sign);
 }
 
 static inline int32_t f32_bits(float x)

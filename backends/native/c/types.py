@@ -14,7 +14,7 @@ STORED = {
     torch.float32: "float",
     torch.float64: "double",
     torch.bfloat16: "bf16",
-    torch.float16: "_Float16",
+    torch.float16: "f16",
     torch.bool: "bool",
     torch.uint8: "uint8_t",
     torch.int8: "int8_t",
@@ -37,16 +37,12 @@ def suffix(dtype: torch.dtype) -> str:
 
 def loaded(text: str, dtype: torch.dtype) -> str:
     """A value of memory as a register holds it."""
-    if dtype is torch.bfloat16:
-        return f"from_bf16({text})"
-    return f"(float){text}" if dtype is torch.float16 else text
+    return f"from_{STORED[dtype]}({text})" if dtype in HALVES else text
 
 
 def stored(text: str, dtype: torch.dtype) -> str:
     """A value of a register as memory holds it."""
-    if dtype is torch.bfloat16:
-        return f"to_bf16({text})"
-    return f"(_Float16)({text})" if dtype is torch.float16 else text
+    return f"to_{STORED[dtype]}({text})" if dtype in HALVES else text
 
 
 def cast(text: str, source: torch.dtype, target: torch.dtype) -> str:

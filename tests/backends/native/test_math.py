@@ -46,3 +46,39 @@ def test_special_values_and_signed_zeros(lowered: Callable[..., Any]) -> None:
             )
             zero = (eager == 0) & eager.isfinite()
             assert torch.equal(torch.signbit(got)[zero], torch.signbit(eager)[zero]), name
+
+
+def halves() -> Any:
+    return torch.arange(1 << 16, dtype=torch.int32).to(torch.int16)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_every_half_is_read_exactly(lowered: Callable[..., Any], dtype: Any) -> None:
+    x = halves().view(dtype)
+    made = lowered(lambda x: [x.float() * 1.0], x)
+    assert not made.calls
+    (got,), eager = made(x), x.float() * 1.0
+    assert torch.equal(got.view(torch.int32)[~x.isnan()], eager.view(torch.int32)[~x.isnan()])
+    assert torch.equal(got.isnan(), x.isnan())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_floats_are_rounded_to_halves_as_eager_does(
+    lowered: Callable[..., Any], dtype: Any
+) -> None:
+    exact = halves().view(dtype).float()
+    exact = exact[exact.isfinite()]
+    up = torch.nextafter(exact, torch.tensor(float("inf")))
+    between = (exact[:-1] + exact[1:]) / 2  # where neighbours have equal claims
+    generator = torch.Generator().manual_seed(0)
+    many = torch.randint(-(2**31), 2**31 - 1, (200_000,), generator=generator).to(torch.int32)
+    x = torch.cat([
+        exact, up, -up, between, torch.nextafter(between, exact[:-1]), many.view(torch.float32),
+        torch.tensor([65504.0, 65519.996, 65520.0, 65536.0, 5.9e-8, 2.9e-8, 3.0e-8]), SPECIAL,
+    ])  # fmt: skip
+    made = lowered(lambda x: [(x * 1.0).to(dtype)], x)
+    assert not made.calls
+    (got,), eager = made(x), x.to(dtype)
+    number = ~eager.isnan()
+    assert torch.equal(got.view(torch.int16)[number], eager.view(torch.int16)[number])
+    assert torch.equal(got.isnan(), eager.isnan())
