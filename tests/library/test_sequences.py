@@ -316,3 +316,10 @@ def test_a_deque_that_moves_ends_its_iterators(x: Tensor) -> Any:
     iterator = iter(made)
     made.rotate(1)
     return caught(next, iterator), x + 1
+
+
+@program((X,), breaks=None)
+def test_a_named_tuple_is_of_the_module_that_made_it(x: Tensor) -> Any:
+    dynacap.graph_break()
+    made = collections.namedtuple("made", "a b")
+    return made.__module__, made(1, 2), x + 1

@@ -33,7 +33,7 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("class-creation", builtins, "__build_class__"),
     ("frame-introspection", sys, "getrefcount gettrace setrecursionlimit"),
     ("running-frame", builtins, "breakpoint"),
-    ("running-frame", sys, "_getframe settrace setprofile"),
+    ("running-frame", sys, "_getframe _getframemodulename settrace setprofile"),
     ("running-frame", inspect, "stack currentframe"),
     ("running-frame", traceback, "format_stack print_stack extract_stack"),
     ("import", builtins, "__import__"),
