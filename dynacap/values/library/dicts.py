@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from typing import Any, NoReturn
 
-from dynacap.values.base import MISSING, Const, UserRaise, Value
+from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import (
     advance,
@@ -194,7 +194,7 @@ def _pop(t: Tracer, self: DictValue, key: Value, default: Value | None = None, /
 
 @handles(OrderedDict.pop)
 def _pop_ordered(t: Tracer, self: DictValue, key: Value, default: Value | None = None) -> Value:
-    t.key_of(key)  # also an empty one asks for the hash
+    t.call(Known(hash), [key])  # by itself, not as a dict does; also an empty one asks
     return pop_key(t, self, key, default)
 
 
