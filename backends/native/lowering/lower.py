@@ -103,8 +103,7 @@ class Lowering:
         if _is_view(node, self.result) and not self._detaches_input(node):
             return self._view(node)
         rule = self.rules.get(target)
-        values = [self.result, *(each.meta.get("val") for each in node.all_input_nodes)]
-        if rule is None or not all(map(_plain, values)) or not _sized(node):
+        if rule is None or not _plain(self.result) or not _readable(node) or not _sized(node):
             return self._call(target)
         before = len(self.steps)
         try:
@@ -350,6 +349,12 @@ def _is_returned(node: Node) -> bool:
 def _plain(result: Any) -> bool:
     """Whether results are tensors that loops can fill: dense, on the CPU, of a dtype of ours."""
     return all(_dense(value) for value in _tensors(result))
+
+
+def _readable(node: Node) -> bool:
+    """Whether what takes part is of dtypes of ours, however it lies in memory."""
+    values = [other.meta.get("val") for other in node.all_input_nodes]
+    return all(tensor.dtype in DTYPES for value in values for tensor in _tensors(value))
 
 
 def _sized(node: Node) -> bool:
