@@ -238,10 +238,10 @@ class _Writer:
         text = call_text(call, index, handle, self._result)
         if text.function is not None:
             self.functions[text.function.name] = text.function
+        if call.target._schema.is_mutable:  # which may raise when it has written
+            self.lines.append("failed = 1; /* too late for that */")
         self._check(text.expression)
         self.lines += text.after
-        if call.target._schema.is_mutable:
-            self.lines.append("failed = 1; /* too late for that */")
 
     def _kernel(self, kernel: Kernel) -> None:
         self._comment(kernel.origins)
