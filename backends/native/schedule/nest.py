@@ -193,7 +193,7 @@ class _Nest:
         axes = cut(self.group.row, _row_divisors(self.group.row, body))
         flat = all(isinstance(statement, Store) for statement in body)
         total = self.group.rows * sum(
-            one.extent * sum(cost(self.lines[m].value) for m in one.members)
+            one.extent * cost(*(self.lines[member].value for member in one.members))
             for one in self.group.passes
         )
         body = [_replaced(statement, axes.values) for statement in body]

@@ -24,6 +24,15 @@ def test_contiguous_operands_make_one_flat_loop(same: Same) -> None:
     assert loops(made) == ["vector for < 240:"]
 
 
+def test_what_long_chains_share_counts_once_for_the_number_of_threads(same: Same) -> None:
+    def chain(x: Any, y: Any) -> Any:
+        for _ in range(12):
+            x = torch.where(x > 1, y, torch.abs(torch.maximum(x * 0.5, y) - y) / 1.5)
+        return x
+
+    assert loops(same(chain, torch.randn(1000), torch.randn(1000))) == ["vector for < 1000:"]
+
+
 def test_a_broadcast_operand_cuts_the_loop_where_it_repeats(same: Same) -> None:
     made = same(lambda x, b: x + b, torch.randn(4, 5, 16), torch.randn(16))
     assert loops(made) == ["for < 20:", "    vector for < 16:"]
