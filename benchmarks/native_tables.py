@@ -86,8 +86,8 @@ def group_lines(found: dict[str, Found], backend: str) -> Iterator[str]:
 
 def shares(ones: list[Found], kind: str, backend: str) -> list[float]:
     """Our time to the first result over inductor's, where both were measured."""
-    pairs = [(first_seconds(one, kind, side) for side in (backend, "inductor")) for one in ones]
-    return [ours / theirs for ours, theirs in pairs if ours is not None and theirs]
+    pairs = [[first_seconds(one, kind, side) for side in (backend, "inductor")] for one in ones]
+    return [ours / theirs for ours, theirs in pairs if ours and theirs]
 
 
 def spread(values: list[float], worst: Any) -> str:
