@@ -521,8 +521,8 @@ recall_new(const Program *program)
     made->relations = PyMem_Calloc((size_t)program->nrelations + 1, sizeof(int32_t));
     made->slots = PyMem_Calloc((size_t)program->nslots + 1, sizeof(PyObject *));
     if (made->pulse == NULL || made->roots == NULL || made->rechecks == NULL
-        || made->tensors == NULL || made->revisits == NULL || made->known == NULL || made->relations == NULL
-        || made->slots == NULL) {
+        || made->tensors == NULL || made->revisits == NULL || made->known == NULL
+        || made->relations == NULL || made->slots == NULL) {
         recall_release(made);
         return NULL;
     }

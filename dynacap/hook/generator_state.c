@@ -1,5 +1,6 @@
-/* The frame of a generator or coroutine that is not running: what its slots and its stack hold, and where it
- * stands.  One that is handling an exception is left alone, for that is no part of its frame. */
+/* The frame of a generator or coroutine that is not running: what its slots and its stack hold, and
+ * where it stands.  One that is handling an exception is left alone, for that is no part of its
+ * frame. */
 #include "generator_state.h"
 
 /* Whether the frame may be looked at: 1 suspended at a yield, 0 not started, -1 neither. */
