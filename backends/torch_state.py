@@ -8,6 +8,7 @@ import torch
 
 _AUTOCAST_DEVICES = ("cpu", "cuda")
 _functorch: Any = torch._C._functorch
+_saved_tensors_hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks
 
 
 class State(NamedTuple):
@@ -65,3 +66,10 @@ def leave_transforms(depth: int) -> None:
     """Leave the transforms above that depth, which something raised out of."""
     while transform_depth() > depth:
         _functorch.pop_dynamic_layer_stack()
+
+
+def hooks_of_saved_tensors() -> bool:
+    """Whether hooks are told of the tensors that autograd saves: one of them may raise, as a
+    checkpoint's does to stop what it runs again, and has seen the call that it came out of.
+    """
+    return _saved_tensors_hooks(True) is not None

@@ -16,13 +16,12 @@ from typing import Any
 import torch
 
 from dynacap import log
-from dynacap.backends.torch_state import current_state, restore_state
+from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors, restore_state
 from dynacap.config import config
 from dynacap.errors import DynacapError
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.replay import Replay, replay_of
 
-_hooks_of_saved_tensors: Any = torch._C._autograd._top_saved_tensors_default_hooks
 Forward = Callable[..., Any]
 RandomState = tuple[torch.Tensor, list[torch.Tensor]]
 
@@ -67,8 +66,8 @@ class Recovery:
             self.state.restore(error)
         if not isinstance(error, Exception) or isinstance(error, DynacapError):
             raise error
-        if _hooks_of_saved_tensors(True) is not None:
-            raise error  # one of them may have, as a checkpoint's does to stop what it runs again
+        if hooks_of_saved_tensors():
+            raise error
         if self.replay is Replay.NEVER:
             raise error
         if self.replay is Replay.UNLESS_MEMORY:

@@ -2,9 +2,15 @@
 
 from enum import Enum
 
-from dynacap.fxlite.effects import is_random
+from dynacap.fxlite.effects import is_random, mutates
 from dynacap.fxlite.module import GraphModule
-from dynacap.fxlite.risks import changes_outside, may_raise, raises_midway, storage_of
+from dynacap.fxlite.risks import (
+    changes_outside,
+    is_foreign,
+    may_raise,
+    raises_midway,
+    storage_of,
+)
 
 
 class Replay(Enum):
@@ -21,8 +27,7 @@ def replay_of(graph: GraphModule) -> tuple[Replay, bool]:
     The nodes that set torch's state are undone anyway.
     """
     changed = drew = rewinds = False
-    memory = {storage_of(node) for node in graph.graph.placeholders}
-    outside = {storage for storage in memory if storage is not None}
+    outside = _memory_of_inputs(graph)
     for node in graph.graph.nodes:
         if not node.op.startswith("call_") or node.meta.get("sets_state"):
             continue
@@ -34,6 +39,33 @@ def replay_of(graph: GraphModule) -> tuple[Replay, bool]:
         changed = changed or changes_outside(node, outside)
     changed = changed or (drew and not rewinds)
     return Replay.UNLESS_MEMORY if changed else Replay.ALWAYS, rewinds
+
+
+def _memory_of_inputs(graph: GraphModule) -> set[int]:
+    memory = {storage_of(node) for node in graph.graph.placeholders}
+    return {storage for storage in memory if storage is not None}
+
+
+def needs_its_order(graph: GraphModule) -> bool:
+    """Whether an error leaves other things done than eager's unless each call is made in its place.
+
+    Where nothing is changed before the end, a graph that failed can be run eagerly; but not code
+    that is not torch's, which someone may see run twice.
+    """
+    outside = _memory_of_inputs(graph)
+    changed = foreign = False
+    for node in graph.graph.nodes:
+        if not node.op.startswith("call_") or node.meta.get("sets_state"):
+            continue
+        if is_foreign(node):
+            if changed:
+                return True
+            foreign, changed = True, mutates(node)
+        else:
+            if foreign and may_raise(node):
+                return True
+            changed = changed or changes_outside(node, outside)
+    return False
 
 
 def draws_before_it_raises(graph: GraphModule) -> bool:

@@ -30,19 +30,19 @@ _LOOK_AT_DATA = frozenset(
 )
 _CHECKS = ("_assert", "_check")  # raise or do nothing
 _PREFIXES = ("index_", "linalg_", "_linalg", "_foreach_index", *_CHECKS)
-_OWN_NAMESPACES = frozenset({"aten", "prims", "prim"})
+OWN_NAMESPACES = frozenset({"aten", "prims", "prim"})
 
 
 def may_raise(node: Node) -> bool:
     """Whether a call may raise by the data that it meets; not if these were ``checked`` before."""
     if node.meta.get("checked"):
         return False
-    return _looks_at_data(node) or _is_foreign(node) or (mutates(node) and overlaps(node))
+    return _looks_at_data(node) or is_foreign(node) or (mutates(node) and overlaps(node))
 
 
 def raises_midway(node: Node, outside: Set[int]) -> bool:
     """Whether a call that raises may have changed something outside by then."""
-    if node.meta.get("checked") or not (_looks_at_data(node) or _is_foreign(node)):
+    if node.meta.get("checked") or not (_looks_at_data(node) or is_foreign(node)):
         return False
     return changes_outside(node, outside)
 
@@ -97,13 +97,13 @@ def plain_name(target: Any) -> str:
     return str(getattr(target, "__name__", "")).rstrip("_") or type(target).__name__
 
 
-def _is_foreign(node: Node) -> bool:
+def is_foreign(node: Node) -> bool:
     """An operator that is not torch's own: nothing is known of it."""
     target = node.target
     if isinstance(getattr(target, "_schema", None), str):  # made by torch.library.custom_op
         return True
     if hasattr(target, "_schema") or hasattr(target, "overloads"):
-        return getattr(target, "namespace", "aten") not in _OWN_NAMESPACES
+        return getattr(target, "namespace", "aten") not in OWN_NAMESPACES
     module = getattr(target, "__module__", None) or "torch"
     if node.op != "call_function" or target in vars(operator).values():
         return False

@@ -31,7 +31,7 @@ from dynacap.backends.native.build import (
 )
 from dynacap.backends.native.c.program import Source, program_source
 from dynacap.backends.native.describe import description
-from dynacap.backends.native.known import kinds, note_of, noted_kinds, steps_again
+from dynacap.backends.native.known import kinds, note_of, noted_kinds
 from dynacap.backends.native.loops.program import Call, Program, check_integer
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.pending import Pending, Run, warn_eager
@@ -43,7 +43,7 @@ from dynacap.config import config
 from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.printer import example_value
-from dynacap.fxlite.replay import draws_before_it_raises
+from dynacap.fxlite.replay import draws_before_it_raises, needs_its_order
 from dynacap.fxlite.risks import plain_name
 
 _STAGES = tuple(map(log.channel, ("aten", "loops", "schedule", "c")))  # what each stage made
@@ -116,7 +116,7 @@ def _compiled(
     key = description(graph_module, example_inputs)
     found = None if key is None else find_note(key, compiler)
     if found is not None:
-        return make.again(graph_module, example_inputs, eager, *found)
+        return make.again(eager, *found)
     recorded = dataclasses.replace(make, key=key)
     return compile_traced(graph_module, example_inputs, make, recorded, eager)
 
@@ -134,6 +134,8 @@ def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> N
     if any(isinstance(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in example_inputs):
         raise NotImplementedError("an argument is to be negated or conjugated when it is read")
     check_overlaps(graph_module.graph)
+    if needs_its_order(graph_module):
+        raise NotImplementedError("others' code runs in it behind a change, or before an error")
     for node, value in zip(graph_module.graph.placeholders, example_inputs, strict=True):
         if _resized(example_value(node), value):
             raise NotImplementedError(f"{node.name} gets another number of elements")
@@ -172,32 +174,24 @@ class _Compile:
             keep_note(self.key, self.compiler, note, source.text)
         pending = Pending(library, eager, waits=self.waits)
         constants = tuple(buffer.value for buffer in source.constants)
-        return self._made(pending, lambda: source.calls, kinds(program), constants)
+        return self._made(pending, source.calls, kinds(program), constants)
 
-    def again(
-        self,
-        graph_module: GraphModule,
-        example_inputs: Sequence[Any],
-        eager: Run,
-        library: Path,
-        note: dict[str, Any],
-    ) -> Run:
+    def again(self, eager: Run, library: Path, note: dict[str, Any]) -> Run:
         """The graph by what an earlier process noted."""
         there: Future[Path] = Future()
         there.set_result(library)
         pending = Pending(there, eager, waits=True)
-        calls = steps_again(graph_module, example_inputs, lambda aten: _written(aten)[1].calls)
-        return self._made(pending, calls, noted_kinds(note), ())
+        return self._made(pending, (), noted_kinds(note), ())  # with steps in Python none is noted
 
     def _made(
         self,
         pending: Pending,
-        calls: Callable[[], Sequence[Call]],
+        calls: Sequence[Call],
         takes_and_gives: tuple[bytes, tuple[Any, ...]],
         constants: tuple[Any, ...],
     ) -> Run:
         made: Run = self.crun.Graph(
-            pending.call, lambda index: make_step(calls()[index]), *takes_and_gives, constants
+            pending.call, lambda index: make_step(calls[index]), *takes_and_gives, constants
         )
         return made
 

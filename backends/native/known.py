@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
-from dynacap.backends.native.aten.trace import record
 from dynacap.backends.native.c.program import Source
-from dynacap.backends.native.loops.program import Buffer, Call, Program, is_symbolic
-from dynacap.fxlite import GraphModule
+from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic
 
 Note = dict[str, Any]
 _PLAIN = (bool, int, float, str, type(None))
@@ -44,25 +38,3 @@ def noted_kinds(note: Note) -> tuple[bytes, tuple[Any, ...]]:
     """The kinds again."""
     outputs = tuple(None if kind is None else tuple(kind) for kind in note["outputs"])
     return note["inputs"].encode(), outputs
-
-
-def steps_again(
-    graph_module: GraphModule,
-    example_inputs: Sequence[Any],
-    steps: Callable[[torch.fx.GraphModule], tuple[Call, ...]],
-) -> Callable[[], tuple[Call, ...]]:
-    """The operators that a graph calls, for one that failed: only then it is traced."""
-    likes = [_layout(value) for value in example_inputs]  # the inputs are not kept
-
-    @functools.cache
-    def made() -> tuple[Call, ...]:
-        return steps(record(graph_module, [like() for like in likes]))
-
-    return made
-
-
-def _layout(value: Any) -> Callable[[], Any]:
-    if not isinstance(value, torch.Tensor):
-        return lambda: value
-    shape, strides, dtype = value.shape, value.stride(), value.dtype
-    return lambda: torch.empty_strided(shape, strides, dtype=dtype)

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 import torch
 from torch._functorch._aot_autograd.schemas import OutputType
 
-from dynacap.backends.torch_state import current_state, restore_state
+from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors, restore_state
 from dynacap.fxlite import Graph, GraphModule, Node
 from dynacap.fxlite.effects import is_random, mutates
-from dynacap.fxlite.risks import plain_name, storage_of, written_by
+from dynacap.fxlite.risks import is_foreign, plain_name, storage_of, written_by
 
 Run = Callable[..., Any]
 
-_hooks_of_saved_tensors: Any = torch._C._autograd._top_saved_tensors_default_hooks
 _VIEWS_OF_WHAT_IS_MADE = (
     OutputType.alias_of_intermediate,
     OutputType.alias_of_intermediate_save_as_output,
@@ -34,12 +33,14 @@ def with_eager(compiled: Run, graph_module: GraphModule, eager: Run) -> Run:
     again = _Again(graph_module)
 
     def call(*args: Any) -> Any:
+        if again.refuses(args):
+            return eager(*args)
         random = again.random_state()
         try:
             outputs = compiled(*args)
         except Exception:
-            if _hooks_of_saved_tensors(True) is not None:
-                raise  # one of the user's hooks may have raised, which has seen this call
+            if again.runs_once or hooks_of_saved_tensors():
+                raise
             outputs = None  # eager begins outside, where no other exception is being handled
         if outputs is None:
             return eager(*args)
@@ -65,7 +66,14 @@ class _Again:
         self._forward = graph_module.forward
         self._state = current_state()
         self._draws = any(node.op.startswith("call_") and is_random(node) for node in graph.nodes)
-        self._statistics = _statistics(graph)
+        writes = list(_writes(graph))
+        self._changed = {index for index, _ in writes}
+        self._keeps_inputs = all(only_counts for _, only_counts in writes)
+        self.runs_once = any(map(is_foreign, graph.nodes))  # code that is not torch's
+
+    def refuses(self, args: tuple[Any, ...]) -> bool:
+        """Whether eager refuses a change, which AOTAutograd makes before it is refused."""
+        return any(args[index].is_inference() for index in self._changed)
 
     def random_state(self) -> torch.Tensor | None:
         """The state to draw the same random numbers from, if any are drawn."""
@@ -74,7 +82,7 @@ class _Again:
     def remember(self, args: tuple[Any, ...], outputs: Any, random: torch.Tensor | None) -> None:
         """Note at the backward pass of a call what it was made with."""
         node = _backward_node(outputs)
-        if node is not None and self._statistics is not None:
+        if node is not None and self._keeps_inputs:
             node.dynacap_call = _Call(args, list(map(_version, args)), random)
             self._have_backward(node._forward_cls)
 
@@ -129,8 +137,7 @@ class _Again:
             if not isinstance(arg, torch.Tensor):
                 inputs.append(arg)
             else:
-                assert self._statistics is not None
-                inputs.append(arg.clone() if index in self._statistics else arg.view_as(arg))
+                inputs.append(arg.clone() if index in self._changed else arg.view_as(arg))
         return inputs
 
     def _run(self, inputs: Sequence[Any], random: torch.Tensor | None) -> Any:
@@ -176,31 +183,19 @@ def _returned(metadata: Any, outputs: Sequence[Any]) -> list[Any]:
     return [*changed, *outputs, *(bases.get(i) for i in range(metadata.num_intermediate_bases))]
 
 
-def _statistics(graph: Graph) -> frozenset[int] | None:
-    """The inputs that are changed and say nothing about the outputs: those of normalizations.
-
-    None if others are changed, which cannot be run from again.
+def _writes(graph: Graph) -> Iterator[tuple[int, bool]]:
+    """The position of each input that is written to, and whether it is for the sake of that input
+    alone: the statistics of normalizations, and counters.  What else is changed cannot be run from
+    again.
     """
     places = {storage_of(node): i for i, node in enumerate(graph.placeholders)}
-    found = set()
-    for node, written in _writes(graph):
-        index = places.get(storage_of(written))
-        if index is None:
-            continue
-        if written is not graph.placeholders[index] or not _only_counts(node):
-            return None
-        found.add(index)
-    return frozenset(found)
-
-
-def _writes(graph: Graph) -> Iterator[tuple[Node, Node]]:
+    places.pop(None, None)  # numbers
     for node in graph.nodes:
-        if node.op.startswith("call_") and mutates(node):
-            norm = plain_name(node.target).endswith(_NORMALIZE)
-            for written in node.args[1:3] if norm else written_by(node):
-                if isinstance(written, Node):
-                    yield node, written
-
-
-def _only_counts(node: Node) -> bool:
-    return plain_name(node.target).endswith(_NORMALIZE) or not node.users
+        if not node.op.startswith("call_") or not mutates(node):
+            continue
+        norm = plain_name(node.target).endswith(_NORMALIZE)
+        for written in node.args[1:3] if norm else written_by(node):
+            index = places.get(storage_of(written)) if isinstance(written, Node) else None
+            if index is not None:
+                whole = written is graph.placeholders[index]
+                yield index, whole and (norm or not node.users)

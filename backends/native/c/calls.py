@@ -12,6 +12,7 @@ from dynacap.backends.native.c.arguments import Handle, NotInC, shim_arguments, 
 from dynacap.backends.native.c.shims import shim_name, shims
 from dynacap.backends.native.c.sizes import size_text
 from dynacap.backends.native.loops.program import Buffer, Call, symbolic
+from dynacap.fxlite.risks import OWN_NAMESPACES
 
 Result = Callable[[Buffer | None], str]  # where a result goes; None: nobody uses it
 
@@ -62,12 +63,18 @@ def _any_handle(buffer: Buffer) -> str:
 
 def call_text(call: Call, index: int, handle: Handle, result: Result) -> CallText:
     """C for a call: ``handle`` is the C expression of an argument, ``result`` where one goes."""
-    for attempt in (_into, _by_shim, _by_dispatcher):
+    # The exceptions of others' code have types that C does not hand on.
+    for attempt in () if is_foreign(call) else (_into, _by_shim, _by_dispatcher):
         try:
             return attempt(call, handle, result)
         except NotInC:
             continue
     return _from_python(call, index, handle, result)
+
+
+def is_foreign(call: Call) -> bool:
+    """Whether it is an operator that is not torch's own."""
+    return call.target.namespace not in OWN_NAMESPACES
 
 
 def _arguments(call: Call, handle: Handle) -> list[tuple[str, str]]:

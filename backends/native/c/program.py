@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from dynacap.backends.native.c.arguments import DTYPE_CODES
-from dynacap.backends.native.c.calls import Function, call_text
+from dynacap.backends.native.c.calls import Function, call_text, is_foreign
 from dynacap.backends.native.c.kernels import kernels_source
 from dynacap.backends.native.c.places import Places
 from dynacap.backends.native.c.sizes import checked_text, size_text
@@ -238,7 +238,8 @@ class _Writer:
         text = call_text(call, index, handle, self._result)
         if text.function is not None:
             self.functions[text.function.name] = text.function
-        if call.target._schema.is_mutable:  # which may raise when it has written
+        # It may raise when it has written, or has run code that is not torch's.
+        if call.target._schema.is_mutable or is_foreign(call):
             self.lines.append("failed = 1; /* too late for that */")
         self._check(text.expression)
         self.lines += text.after

@@ -9,17 +9,9 @@ from torch import Tensor
 
 import dynacap
 from dynacap.testing import check_same
+from tests.backends.native.against_eager import compiled, same
 
 pytestmark = [pytest.mark.torch, pytest.mark.cc]
-
-
-def compiled(function: Any) -> Any:
-    return dynacap.compile(function, backend="native")
-
-
-def same(function: Any, *args: Any) -> None:
-    for _ in range(2):
-        check_same(function, args, compile=compiled)
 
 
 def table() -> Tensor:
@@ -187,3 +179,60 @@ def test_hooks_of_modules() -> None:
 def test_reductions_of_complex_numbers() -> None:
     x = torch.tensor([[1 + 2j, 0], [0, 0]])
     same(lambda x: (x.any(), x.all(1), torch.linalg.vector_norm(x), x.abs().sum()), x)
+
+
+@torch.library.custom_op("dynacap_test::loud", mutates_args=())
+def loud(x: Tensor, n: int) -> Tensor:
+    """Someone sees each call of it."""
+    print("loud", n)
+    if n > 1:
+        raise ValueError(f"{n} is too loud")
+    return x + n
+
+
+@loud.register_fake
+def _(x: Tensor, n: int) -> Tensor:
+    return torch.empty_like(x)
+
+
+loud.register_autograd(lambda ctx, grad: (grad, None))
+
+
+def louder(x: Tensor, n: int) -> Any:
+    return loud(x * 2, n) + 1
+
+
+def louder_after_a_change(x: Tensor, n: int) -> Any:
+    x += 1
+    return loud(x * 2, n)
+
+
+def loud_before_an_error(x: Tensor, n: int) -> Any:
+    return loud(x, 1)[torch.full((1,), 7 * n)]
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("function", [louder, louder_after_a_change, loud_before_an_error])
+def test_code_of_others_runs_once(function: Any, grad: bool) -> None:
+    def called(x: Tensor, n: int) -> Any:
+        try:
+            return function(x * 1 if grad else x, n)
+        except (ValueError, IndexError) as error:
+            return type(error), str(error)
+
+    for n in (1, 2, 3):
+        same(called, table().requires_grad_(grad), n)
+
+
+def test_a_tensor_made_in_inference_mode_is_changed_once() -> None:
+    function = compiled(lambda x, y: x * y.add_(1).sum())
+    for frozen in (False, True):
+        with torch.inference_mode(frozen):
+            y = torch.ones(3)
+        x = torch.ones(3, requires_grad=True)
+        if frozen:
+            with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+                function(x, y)
+        else:
+            torch.testing.assert_close(function(x, y), torch.full((3,), 6.0))
+        assert y.tolist() == [2, 2, 2]

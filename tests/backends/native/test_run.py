@@ -12,18 +12,9 @@ from torch.utils.checkpoint import checkpoint
 import dynacap
 from dynacap.hook import choose_hook
 from dynacap.testing import check_same
+from tests.backends.native.against_eager import compiled, same
 
 pytestmark = [pytest.mark.torch, pytest.mark.cc]
-
-
-def compiled(function: Any) -> Any:
-    return dynacap.compile(function, backend="native")
-
-
-def same(function: Any, *args: Any) -> None:
-    """The compiled function does what the plain one does, the second time too."""
-    for _ in range(2):
-        check_same(function, args, compile=compiled)
 
 
 def few(*shape: int, **how: Any) -> torch.Tensor:
