@@ -20,10 +20,7 @@ _enter_mode = torch._C._set_dispatch_mode
 _autograd: Any = torch._C._autograd
 _leave_mode = torch._C._unset_dispatch_mode
 _empty_strided = torch.empty_strided
-_IGNORE_ALL: list[Any] = [
-    ("error", None, Warning, "dynacap.values.stand_in", 0),  # calls C in the program's place
-    ("ignore", None, Warning, None, 0),
-]
+_FILTERS: list[Any] = [("ignore", None, Warning, None, 0)]
 _LOGS = [
     logging.getLogger(name)
     for name in (
@@ -32,6 +29,11 @@ _LOGS = [
         "torch.__trace",
     )
 ]
+
+
+def raise_warnings_of(module: str) -> None:
+    """Have warnings raise in a module that calls C in the program's place: they are its own."""
+    _FILTERS.insert(0, ("error", None, Warning, module, 0))
 
 
 class FakeWorld:
@@ -123,7 +125,7 @@ class _Silence:
             self._depth += 1
             if self._depth == 1:
                 self._before = warnings.filters, [each.disabled for each in _LOGS]
-                warnings.filters = _IGNORE_ALL
+                warnings.filters = _FILTERS
                 for each in _LOGS:
                     each.disabled = True
 
@@ -135,7 +137,7 @@ class _Silence:
                 filters, disabled = self._before
                 for each, before in zip(_LOGS, disabled, strict=True):
                     each.disabled = before
-                if warnings.filters is _IGNORE_ALL:  # else someone else put something there
+                if warnings.filters is _FILTERS:  # else someone else put something there
                     warnings.filters = filters
 
 

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from dynacap.backends.fakes.world import raise_warnings_of
 from dynacap.errors import DynacapError
 from dynacap.guards.raw import IMMUTABLE_TYPE
 from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
@@ -20,6 +21,7 @@ from dynacap.values.container import DictValue, SliceValue, TupleValue
 from dynacap.values.object import PAYLOADS, payload_of
 from dynacap.values.tracer import Tracer
 
+raise_warnings_of(__name__)
 # What C functions ask of their operands; all objects answer the first row.
 _ALWAYS = ("__repr__", "__str__", "__format__", "__hash__")
 ASKED = (

@@ -18,7 +18,7 @@ from dynacap.guards.source import Attr, InstanceDict, Source
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.build import builds, guard_type
 from dynacap.values.container import DictValue
-from dynacap.values.data_model.calls import call_special, call_value
+from dynacap.values.data_model.calls import C_METHODS, call_special, call_value
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native, is_pure
@@ -33,7 +33,6 @@ from dynacap.values.object import (
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of, instance_named
 
-C_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _OF_FUNCTION = functools.WRAPPER_ASSIGNMENTS  # what class methods have from their functions
 _CLASS_FIELD = vars(object)["__class__"]

@@ -33,7 +33,7 @@ from dynacap.values.wording import error_of
 Kwargs = dict[str, Value]
 MAX_UNWRAPPED = 100  # callables in one another
 _NO_INSTANCES = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION
-_C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
+C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 
 
 def call_special(t: Tracer, obj: Value, name: str, args: list[Value]) -> Value:
@@ -42,7 +42,7 @@ def call_special(t: Tracer, obj: Value, name: str, args: list[Value]) -> Value:
     raw = t.lookup(cls, name)
     if raw is MISSING:
         t.raise_error(TypeError, f"{obj.title!r} object has no {name}")
-    if isinstance(raw, _C_METHODS):
+    if isinstance(raw, C_METHODS):
         return call_c_function(t, raw, [obj, *args], {})
     value = t.class_attribute(cls, name)
     if isinstance(value, FunctionValue):
@@ -85,7 +85,7 @@ def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[V
             raw = t.lookup(fn.cls, "__call__")
             if raw is MISSING:
                 refuse(t, operator.call, fn)
-            if isinstance(raw, _C_METHODS):
+            if isinstance(raw, C_METHODS):
                 return fn, args
             own = t.class_attribute(fn.cls, "__call__")
             if isinstance(own, FunctionValue) or field_of_function(own.cls) is not None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
 from dynacap.values.container import ListValue, TupleValue
-from dynacap.values.data_model.attributes import C_METHODS, get_attribute
-from dynacap.values.data_model.calls import call_special, compute, constant_operand, made
+from dynacap.values.data_model.attributes import get_attribute
+from dynacap.values.data_model.calls import C_METHODS, call_special, compute, constant_operand, made
 from dynacap.values.data_model.operators import compare, is_same, truth
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import GeneratorValue

@@ -7,7 +7,6 @@ its own error.
 
 from __future__ import annotations
 
-import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -23,7 +22,7 @@ from dynacap.values.base import (
     is_none as is_none,
 )
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
-from dynacap.values.data_model.calls import call_special, compute
+from dynacap.values.data_model.calls import C_METHODS, call_special, compute
 from dynacap.values.library.misuse import (
     bad_arguments,
     check_class,
@@ -36,7 +35,6 @@ from dynacap.values.tracer import Tracer
 
 Operation = Callable[..., "Value | None"]
 
-_C_METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
 # the built-in type that declares a method -> the storage that a handler for it works on
 _STORAGE: dict[type, type[Value]] = {
     list: ListValue,
@@ -85,7 +83,7 @@ def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
     optional = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
     names = frozenset(optional)
     any_name = bool(code.co_flags & 0x08)
-    owner = target.__objclass__ if isinstance(target, _C_METHODS) else None
+    owner = target.__objclass__ if isinstance(target, C_METHODS) else None
 
     makes = makes_instances(target)
     unordered = owner is dict and target.__name__ in vars(OrderedDict)
