@@ -11,6 +11,7 @@ from typing import Any
 from dynacap import log
 from dynacap.backends import compile_graph, eager, interpreter
 from dynacap.backends.numpy_layer.memory import as_tensor
+from dynacap.backends.recovery import Recovery
 from dynacap.backends.registry import Backend, makes_functional
 from dynacap.backends.torch_state import current_state, restore_state
 from dynacap.break_reasons import RUNNING_FRAME
@@ -23,7 +24,6 @@ from dynacap.fxlite import GraphModule
 from dynacap.fxlite.node import Node
 from dynacap.fxlite.replay import Replay
 from dynacap.guards.source import Source
-from dynacap.recovery import Recovery
 from dynacap.suspend import Suspend, suspend_plain
 from dynacap.torch_compile import skip_code
 from dynacap.values.array import MemoryValue

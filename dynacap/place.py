@@ -19,6 +19,7 @@ from typing import Any
 from dynacap import stance, totals
 from dynacap.backends import eager, interpreter
 from dynacap.backends.collector import resting
+from dynacap.backends.recovery import Recovery
 from dynacap.backends.registry import Backend
 from dynacap.cache import Capture, Recompile, Session
 from dynacap.capture import RAISED, Attempts, Region
@@ -44,7 +45,6 @@ from dynacap.guards.source import Local, Source
 from dynacap.hook import choose_hook
 from dynacap.misses import Recompiles, log_break, log_bytecode, log_guards, told, warn_internal
 from dynacap.opcodes import decode
-from dynacap.recovery import Recovery
 from dynacap.suspend import Suspend, suspend_plain
 from dynacap.torch_compile import set_eval_frame
 from dynacap.values.tensor.dynamic import History

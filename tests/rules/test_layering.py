@@ -24,7 +24,7 @@ LAYERS = (
     ("resume",),
     ("polyfills",),
     ("executor",),
-    ("suspend", "capture", "recovery", "running"),
+    ("suspend", "capture", "running"),
     ("convert", "cache", "misses"),
     ("place", "reports"),
     ("compiled_module", "driver", "user_code"),
