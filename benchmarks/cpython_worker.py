@@ -33,7 +33,7 @@ from typing import Any
 
 import test.support
 
-WALL = 8  # how much longer a test may take on the clock than it may use the processor
+WALL = 20  # how much longer a test may take on the clock than it may use the processor
 MODES = ("plain", "census", "capture")
 TESTS = str(Path(test.__file__).parent) + os.sep
 _MADE_BY_TESTS = ("<doctest ", "<string>", "<test")

@@ -26,7 +26,7 @@ from dynacap.hook import CompiledFunction, Hook, set_suspend_type
 from dynacap.hook.bodies import is_body
 from dynacap.hook.protocol import Finish
 from dynacap.place import Place, hidden_codes as place_codes
-from dynacap.running import Runner, Values, ended, hidden_codes, without_ours
+from dynacap.running import Runner, Values, ended, hidden_codes, taken, without_ours
 from dynacap.suspend import Suspend
 from dynacap.torch_compile import compiles_late, skip_code
 
@@ -127,7 +127,7 @@ class Driver:
         runner = self._runner(sites[-1])
         own = [] if stack else _taken_off(values, sites[-1].count)
         if not self.hook.capabilities.replaces_running_frame:
-            self._take(own)
+            self._take(sites[-1], own)
         handled = self._handled(waiting, values) if waiting else None
         below = len(waiting) + sum(len(sites) for sites, _ in rest)
         stacked = (self._stacked(sites, values), ended) if stack else None
@@ -153,12 +153,14 @@ class Driver:
             self._learn(sites, runner)
         return waiting if outcome is None else (*waiting, outcome), values
 
-    def _take(self, own: Values) -> None:
+    def _take(self, site: Site, own: Values) -> None:
         """What the instruction that runs next may call is captured already then.
 
         Not what is given to a function of torch's, which may read its code (``torch.cond``).
         """
         functions = [value for value in own[1:] if type(value) is FunctionType]
+        called = len(own) - taken(site)
+        own[called : called + 1] = map(self.hook.in_place_of, own[called : called + 1])
         if any(str(each.__module__).partition(".")[0] == "torch" for each in functions):
             return
         for function in functions:

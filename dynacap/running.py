@@ -13,6 +13,8 @@ from dynacap.errors import ResumeError
 from dynacap.executor.chain import Site
 from dynacap.hook import Hook
 from dynacap.hook.bodies import body, is_body
+from dynacap.opcodes import decode
+from dynacap.opcodes.canonical import pops
 from dynacap.resume import (
     Outcome,
     Point,
@@ -131,6 +133,14 @@ def _place_of_handled(site: Site) -> int | None:
         return None
     place = point.excs[-1]
     return site.first_local + len(point.bound) + place - sum(null < place for null in point.nulls)
+
+
+def taken(site: Site) -> int:
+    """How many of the frame's values the instruction takes that runs next: a callable and its
+    arguments, where it is a call."""
+    point = site.point
+    rest = point.depth - pops(decode(site.code).instructions[point.index])
+    return sum(place not in point.nulls for place in range(rest, point.depth))
 
 
 def without_ours(error: BaseException) -> BaseException:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from dynacap.hook.body_calls import BodyCalls
 from dynacap.hook.protocol import Callback
 
 
@@ -87,8 +88,11 @@ def _below(current: Any) -> Any:
 class Activation:
     """Switches ``sys.settrace`` in the threads where a callback is to be asked."""
 
-    def __init__(self, saw_call: Callable[[FrameType, Callback], None]) -> None:
+    def __init__(
+        self, saw_call: Callable[[FrameType, Callback], None], body_calls: BodyCalls
+    ) -> None:
         self.thread = ThreadState(saw_call)
+        self._body_calls = body_calls
 
     def enter(self, callback: Callback | None, frames: int = 0) -> int:
         """Make ``callback`` the thread's; the token ends it."""
@@ -141,7 +145,9 @@ class Activation:
         current = sys.gettrace()
         if not thread.tracing:
             outer = _below(current)
-            if outer is not None:
+            if outer is None:
+                self._body_calls.put()
+            else:
                 thread.tracer = thread.bare.over(outer)
             thread.tracing = True
             thread.dropped = False
@@ -154,6 +160,7 @@ class Activation:
         if not thread.tracing:
             return
         thread.tracing = False
+        self._body_calls.take_away()
         current = sys.gettrace()
         # Someone who set another trace function meanwhile wants it to stay.
         if type(current) is Tracer:

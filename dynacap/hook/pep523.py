@@ -49,6 +49,10 @@ class Pep523Hook:
     def take(self, function: FunctionType) -> None:
         """Nothing: each function is."""
 
+    def in_place_of(self, value: object) -> object:
+        """The value: bodies are offered as they start."""
+        return value
+
     def compiled_function(
         self, function: FunctionType, table: FrameCallable, finish: Finish | None = None
     ) -> CompiledFunction:

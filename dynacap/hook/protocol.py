@@ -117,6 +117,9 @@ class Hook(Protocol):
     def take(self, function: FunctionType) -> None:
         """Offer a function from its very next call on, for hooks that have to be told."""
 
+    def in_place_of(self, value: Any) -> Any:
+        """What is called for a function of Python's that runs bodies; any other value as it is."""
+
     def compiled_function(
         self, function: FunctionType, table: FrameCallable, finish: Finish | None = None
     ) -> CompiledFunction:

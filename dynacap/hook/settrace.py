@@ -20,6 +20,7 @@ from typing import Any
 from dynacap.hook import compiled_function
 from dynacap.hook.activation import Activation
 from dynacap.hook.bodies import body, is_body
+from dynacap.hook.body_calls import BodyCalls
 from dynacap.hook.code_table import CodeTable
 from dynacap.hook.failures import report_failure
 from dynacap.hook.functions import FunctionFinder
@@ -127,13 +128,32 @@ def _saw_call(frame: FrameType, callback: Callback) -> None:
     if code.co_filename.startswith(_OURS):
         return
     function = _finder.find(frame)
-    if function is None or _ask(callback, function) is None:
+    if function is not None:
+        _offer(function, callback)
+
+
+def _offer(function: FunctionType, callback: Callback) -> None:
+    code = function.__code__
+    if _ask(callback, function) is None:
         return
     try:
         _exchange(function, code)
     except Exception as error:
         _never[code] = True
         report_failure(error, function)
+
+
+def _will_run(function: FunctionType) -> None:
+    """A body is about to run for the first time."""
+    thread = _activation.thread
+    callback = None if thread.outer is not None else thread.callback
+    code = function.__code__
+    if callback is not None and code not in _never and code not in _exchanged:
+        paused = _activation.pause()
+        try:
+            _offer(function, callback)
+        finally:
+            _activation.resume(paused)
 
 
 def _exchange(function: FunctionType, code: CodeType) -> None:
@@ -151,7 +171,8 @@ def _is_exchanged(code: CodeType) -> bool:
 
 
 _lock = threading.Lock()
-_activation = Activation(_saw_call)
+_body_calls = BodyCalls(_will_run)
+_activation = Activation(_saw_call, _body_calls)
 _finder = FunctionFinder()
 _never: CodeTable[bool] = CodeTable()
 _exchanged: CodeTable[Exchange] = CodeTable()  # by the trampoline
@@ -197,6 +218,7 @@ class SettraceHook:
     exit = staticmethod(_activation.exit)
     is_active = staticmethod(_activation.is_active)
     clear_marks = staticmethod(_never.clear)
+    in_place_of = staticmethod(_body_calls.in_place_of)
     original_code = staticmethod(original_code)
     set_suspend_type = staticmethod(compiled_function.set_suspend_type)
 

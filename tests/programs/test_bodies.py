@@ -262,8 +262,19 @@ def test_modules(everything: CaptureAll, text: str) -> None:
     with everything.active():
         assert run(once) == expected
     assert not everything.internal_errors
-    if choose_hook(config.hook).capabilities.replaces_running_frame:
-        assert everything.frames_of(code).kind == "pieces"
+    assert everything.frames_of(code).kind == "pieces"
+
+
+def test_exec_waits_for_a_break_in_its_arguments(everything: CaptureAll) -> None:
+    code = compile(MODULE, TEXT, "exec")
+
+    def once() -> Any:
+        space: dict[str, Any] = {"__name__": "made"}
+        made = [exec(code, print("first") or space), exec(code, space)]
+        return made, exec, len(space)
+
+    check(everything, once)
+    assert everything.frames_of(code).kind == "pieces"
 
 
 READS_VARIABLES = """
