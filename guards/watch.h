@@ -1,10 +1,12 @@
-/* Being told when a dict changes, where CPython has watchers for that. */
+/* Being told of changes: when what is remembered relies on something that leaves no word to look
+ * at, or too many, its pulse ends with the change.
+ */
 #ifndef DYNACAP_WATCH_H
 #define DYNACAP_WATCH_H
 
 #include "fastcheck.h"
 
-/* Beats until one of the dicts changes that are watched for it. */
+/* Beats until something changes that is watched for it. */
 typedef struct {
     int beats;
     Py_ssize_t refs;
@@ -15,5 +17,9 @@ void pulse_release(Pulse *pulse);
 
 /* Have the pulse end when the dict changes or dies.  0: that cannot be had. */
 int watch_dict(PyObject *dict, Pulse *pulse);
+
+/* Have the pulse end when the object is given another class or another `__dict__`.  Its death is
+ * not told.  0: that cannot be had. */
+int watch_object(PyObject *obj, Pulse *pulse);
 
 #endif
