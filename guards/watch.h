@@ -15,7 +15,8 @@ typedef struct {
 Pulse *pulse_new(void); /* one reference; NULL: no memory, no exception */
 void pulse_release(Pulse *pulse);
 
-/* Have the pulse end when the dict changes or dies.  0: that cannot be had. */
+/* Have the pulse end when the dict changes or dies.  0: that cannot be had; CPython 3.11 tells
+ * nobody, and has tags. */
 int watch_dict(PyObject *dict, Pulse *pulse);
 
 /* Have the pulse end when the object is given another class or another `__dict__`.  Its death is

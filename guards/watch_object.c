@@ -4,6 +4,8 @@
  * two descriptors: `object.__dict__["__class__"]`, and `__dict__` as a class statement makes it.
  * The setters stand in tables that are looked into at each assignment: ours take their place, end
  * the pulses of the object, and call those that stood there.  They are of the process and stay.
+ * (Code in C that writes into an object which it does not know passes them by, as it would pass by
+ * the watchers of dicts.)
  */
 #include "pulse_table.h"
 
