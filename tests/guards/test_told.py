@@ -108,6 +108,10 @@ class Plain:
     pass
 
 
+class Parametrized(Generic[T]):
+    pass
+
+
 KINDS: dict[str, Callable[[], type]] = {
     "class": class_statement,
     "subclass": of_bases(Plain),
@@ -116,7 +120,7 @@ KINDS: dict[str, Callable[[], type]] = {
     "class property": with_class_property,
     "setattr": with_setattr,
     "abstract": of_bases(abc.ABC),
-    "generic": of_bases(Generic[T]),
+    "generic": of_bases(Parametrized),
     "dict": of_bases(dict),
     "list": of_bases(list),
     "int": of_bases(int),
@@ -162,7 +166,7 @@ def through_descriptor(obj: Any, name: str, value: Any) -> None:
 
 
 def through_its_class(obj: Any, name: str, value: Any) -> None:
-    types.GetSetDescriptorType.__set__(descriptor_of(obj, name), obj, value)  # type: ignore[attr-defined]
+    types.GetSetDescriptorType.__set__(descriptor_of(obj, name), obj, value)
 
 
 def in_a_thread(obj: Any, name: str, value: Any) -> None:
@@ -269,6 +273,17 @@ def by_pickle(leaf: Any) -> None:
     Loading(io.BytesIO(b"\x80\x04c__main__\nLeaf\n)R}\x8c\x04sizeK\x05sb.")).load()
 
 
+def collected(leaf: Any) -> None:
+    leaf.__dict__ = {"size": 5}
+    gc.collect()
+
+
+def frozen(leaf: Any) -> None:
+    gc.freeze()
+    leaf.size = 5
+    gc.unfreeze()
+
+
 def delete_dict(leaf: Any) -> None:
     del leaf.__dict__
 
@@ -290,8 +305,8 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "class attribute gone": lambda leaf: delattr(type(leaf), "level"),
     "dict of its own": lambda leaf: setattr(leaf, "__dict__", collections.UserDict(size=5).data),
     "dict subclass": lambda leaf: setattr(leaf, "__dict__", collections.Counter(size=5)),
-    "collected": lambda leaf: (setattr(leaf, "__dict__", {"size": 5}), gc.collect()),
-    "frozen": lambda leaf: (gc.freeze(), setattr(leaf, "size", 5), gc.unfreeze()),
+    "collected": collected,
+    "frozen": frozen,
 }
 
 
@@ -321,7 +336,7 @@ def test_attributes_keep_their_order(make_checker: MakeChecker) -> None:
 
     class Many:
         def __init__(self) -> None:
-            self.a, self.b, self.c = 1, [], None
+            self.a, self.b, self.c = 1, 2, None
             self.size, self.z = 4, "z"
 
     many: Any = Many()
@@ -400,13 +415,14 @@ def test_no_reference_is_held(make_checker: MakeChecker) -> None:
 
 def test_addresses_are_used_again(make_checker: MakeChecker) -> None:
     """Objects that come to lie where watched ones died: neither trusted, nor a leak."""
-    cls, other = class_statement(), class_statement()
+    cls: Any = class_statement()
+    other: Any = class_statement()
     root = Root(None)
     checker = make_checker(
         GuardSet([TypeIs(LEAF, cls), ConstEq(DictItem(InstanceDict(LEAF), "size"), 4)])
     )
     for turn in range(400):
-        leaf: Any = (cls, other)[turn % 3 == 2]()
+        leaf = other() if turn % 3 == 2 else cls()
         leaf.size = 4 + (turn % 5 == 4)
         root.rows["leaf"] = leaf
         wanted = () if type(leaf) is cls and leaf.size == 4 else None
