@@ -18,6 +18,7 @@ class BreakReason:
 
 _OUTSIDE = "do it before or after the call of the compiled function"
 RUNNING_FRAME = "running-frame"
+WARNS_CALLER = "warning-of-caller"
 _REPORT = "nothing is wrong with the result; please report the program that shows it"
 
 
@@ -117,6 +118,8 @@ _EFFECTS = _reasons(
     ("clock", "The clock is read or awaited.", "take times around the compiled function"),
     ("random", "Python's random numbers are drawn.", "draw them outside and pass them in"),
     ("warning", "A warning is given.", "warn outside the compiled function"),
+    (WARNS_CALLER, "A warning is given that points at a caller.",
+     "warn outside the compiled function"),
     ("system", "The operating system is asked.", _OUTSIDE),
     ("garbage-collector", "The garbage collector is steered.", _OUTSIDE),
     ("finalizer", "An object with a __del__ is made: when it dies can be seen.",

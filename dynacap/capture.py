@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from dynacap.break_reasons import RUNNING_FRAME
+from dynacap.break_reasons import RUNNING_FRAME, WARNS_CALLER
 from dynacap.errors import GraphBreak, SkipFrame
 from dynacap.executor import Machine, StopHere
 from dynacap.executor.chain import Site, leave, start_function, start_piece
+from dynacap.executor.warned import place_warning
 from dynacap.guards.guard_set import GuardSet
 from dynacap.guards.process_state import ProcessState
 from dynacap.resume import throw_code
@@ -113,6 +114,8 @@ class Attempts:
         return machine
 
     def _stopped(self, machine: Machine, reason: GraphBreak | None) -> Region:
+        if reason is not None and reason.reason == WARNS_CALLER and not place_warning(machine):
+            reason = GraphBreak(RUNNING_FRAME, reason.detail, reason.hint, reason.stack)
         whole = reason is not None and reason.reason == RUNNING_FRAME
         where, values = leave(machine, whole)
         check_sites(where)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
 from typing import Any
 
+from dynacap.codegen.warned import warn_at
 from dynacap.errors import ResumeError
 from dynacap.executor.chain import Site
 from dynacap.hook import Hook
@@ -159,4 +160,4 @@ def without_ours(error: BaseException) -> BaseException:
 
 def hidden_codes() -> tuple[CodeType, ...]:
     """The code of ours that stands between the user's frames while a frame runs on."""
-    return Runner.throw.__code__, call_handling.__code__
+    return Runner.throw.__code__, call_handling.__code__, warn_at.__code__

@@ -64,7 +64,8 @@ traceback_tidy(PyCodeObject *code)
     PyObject *traceback = PyException_GetTraceback(raised);
     if (traceback != NULL) {
         PyTracebackObject *first = (PyTracebackObject *)traceback;
-        if (!entry_is_hidden(innermost(first))) {
+        /* A warning made an error comes out of ours, and is no fault of ours. */
+        if (!entry_is_hidden(innermost(first)) || PyObject_IsInstance(raised, PyExc_Warning) == 1) {
             first = without_hidden(first);
             PyException_SetTraceback(raised, (PyObject *)first);
         }

@@ -77,9 +77,11 @@ def _breaker(reason: str, name: str) -> Any:
 
 @native(warnings.warn)
 def _warn(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """A warning that points at a caller needs the callers on the stack."""
-    level = constant_or(args[2] if len(args) > 2 else kwargs.get("stacklevel", Const(1)), 1)
-    return t.graph_break("running-frame" if level > 1 else "warning", "warnings.warn is called")
+    """A warning that points at a caller has to be told where the callers stand."""
+    level = constant_or(args[2] if len(args) > 2 else kwargs.get("stacklevel", Const(1)), 2)
+    ways = "warning", "warning-of-caller", "running-frame"
+    skips = "skip_file_prefixes" in kwargs
+    return t.graph_break(ways[2 if skips else level != 1], "warnings.warn is called")
 
 
 def _reader(function: Any) -> None:
