@@ -9,6 +9,8 @@ that a graph which cannot be run again has nothing to raise inside a ``try``
 from __future__ import annotations
 
 import re
+import signal
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -30,21 +32,27 @@ class Recovery:
     """Called with what a graph raised and its inputs.
 
     Gives the graph's outputs after all, or None where the program itself is to raise as its region
-    runs again; or raises.  ``compiled`` is what the backend made of the graph.
+    runs again; or raises.  ``compiled`` is what the backend made of the graph.  ``inside``: the
+    region starts in the midst of frames, whose handlers are to see what interrupts the graph: it
+    is raised where the region starts.
     """
 
-    def __init__(self, graph: GraphModule, compiled: Forward, sets_state: bool) -> None:
+    def __init__(
+        self, graph: GraphModule, compiled: Forward, sets_state: bool, inside: bool
+    ) -> None:
         self.replay, self.rewinds = replay_of(graph)
         devices = {value.device for value in _tensors(graph) if value.device.type == "cuda"}
         self.devices = sorted(devices, key=str)
         self.name = graph.name
+        self.inside = inside
         self.eager = graph.forward if compiled is not graph.forward else None
         self.state = _State() if sets_state else None
+        self._interrupted: dict[int, BaseException] = {}  # by thread
 
     @property
     def needed(self) -> bool:
         """Whether there is anything to do."""
-        return self.replay is not Replay.NEVER or self.state is not None
+        return self.inside or self.replay is not Replay.NEVER or self.state is not None
 
     def before(self) -> RandomState:
         """The state of the random streams, taken before the graph runs if ``rewinds``."""
@@ -64,11 +72,15 @@ class Recovery:
     ) -> Any:
         if self.state is not None:
             self.state.restore(error)
-        if not isinstance(error, Exception) or isinstance(error, DynacapError):
+        if isinstance(error, DynacapError):
             raise error
-        if hooks_of_saved_tensors():
+        if self.inside and _interrupts(error):
+            self._rewind(random)
+            self._interrupted[threading.get_ident()] = error
+            return None
+        if self.replay is Replay.NEVER or not isinstance(error, Exception):
             raise error
-        if self.replay is Replay.NEVER:
+        if hooks_of_saved_tensors() or _interrupts(error):
             raise error
         if self.replay is Replay.UNLESS_MEMORY:
             if _comes_late(error):
@@ -80,6 +92,10 @@ class Recovery:
         if outputs is None:
             self._rewind(random)
         return outputs
+
+    def interruption(self) -> BaseException | None:
+        """What interrupted the graph just now, in this thread."""
+        return self._interrupted.pop(threading.get_ident(), None)
 
     def _whose_fault(self, error: Exception, inputs: tuple[Any, ...]) -> Any:
         """The program's, if the graph raises eagerly too; else the backend's."""
@@ -105,6 +121,17 @@ class Recovery:
 def _tensors(graph: GraphModule) -> list[torch.Tensor]:
     values = (node.meta.get("example_value") for node in graph.graph.nodes)
     return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _interrupts(error: BaseException) -> bool:
+    """Whether it came from without, while the graph ran: Ctrl-C, or what a signal's handler raised.
+
+    To run the graph again would lose it.
+    """
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(handler, "__code__", None) for handler in handlers}
+    entries = traceback.walk_tb(error.__traceback__)
+    return isinstance(error, KeyboardInterrupt) or any(f.f_code in codes for f, _ in entries)
 
 
 def _comes_late(error: Exception) -> bool:

@@ -24,7 +24,7 @@ from dynacap.fxlite import GraphModule
 from dynacap.fxlite.node import Node
 from dynacap.fxlite.replay import Replay
 from dynacap.guards.source import Source
-from dynacap.suspend import Suspend, suspend_plain
+from dynacap.suspend import Suspend, suspend_failed
 from dynacap.torch_compile import skip_code
 from dynacap.values.array import MemoryValue
 from dynacap.values.symbol import SymbolValue
@@ -110,7 +110,8 @@ def build_entry(
             if sets_state:
                 restore_state(before)  # a backend may run the graph, and not to its end
         seconds = time.perf_counter() - started
-    call = _graph_call(emitter, sites, flat_sources, inputs, Recovery(graph, compiled, sets_state))
+    recovery = Recovery(graph, compiled, sets_state, sites is not None)
+    call = _graph_call(emitter, sites, flat_sources, inputs, recovery)
     code = generate_entry(emitter, result, call)
     fn = code.make(compiled)
     functions: list[Any] = [code.function, getattr(graph.forward, "__func__", graph.forward)]
@@ -135,10 +136,11 @@ def _graph_call(
     if not recovery.needed:
         return GraphCall(names, outputs, kept)
     recover = emitter.constant(recovery, "recover")
-    if recovery.replay is Replay.NEVER:
+    if recovery.replay is Replay.NEVER and not recovery.inside:
         return GraphCall(names, outputs, kept, recover)
     flat = tuple(map(emitter.arg, flat_sources))
-    again = emitter.constant(functools.partial(suspend_plain, sites), "run_plain")
+    run_plain = functools.partial(suspend_failed, recovery.interruption, sites)
+    again = emitter.constant(run_plain, "run_plain")
     return GraphCall(names, outputs, kept, recover, again, flat, recovery.rewinds)
 
 

@@ -81,14 +81,20 @@ class Driver:
         while True:
             while type(suspend) is Suspend:
                 sites, values = suspend.sites, [*suspend.values]
-                plain, stack = suspend.plain, suspend.stack
+                plain, stack, error = suspend.plain, suspend.stack, suspend.error
                 # The values die when the frames let go of them, whoever still holds the Suspend.
                 suspend.values, suspend = (), None
-                if sites is None:
+                if error is not None:
+                    try:
+                        sites, values = self._throw(sites or (), values, error, rest, here=True)
+                    finally:
+                        del error
+                elif sites is None:
                     return self._run_function(tuple(values))
-                if stack and not rest:
+                elif stack and not rest:
                     return self._bare(sites, values)
-                sites, values = self._advance(sites, values, plain, stack, rest)
+                else:
+                    sites, values = self._advance(sites, values, plain, stack, rest)
                 suspend = self._run_piece(sites, values, rest) if sites else values[0]
             if not rest:
                 return suspend
@@ -200,9 +206,11 @@ class Driver:
         return run
 
     def _throw(
-        self, sites: Sites, values: Values, error: BaseException, rest: Rest
+        self, sites: Sites, values: Values, error: BaseException, rest: Rest, here: bool = False
     ) -> tuple[Sites, Values]:
-        """An exception left a frame: the innermost waiting frame with a handler takes it."""
+        """An exception left a frame: the innermost waiting frame with a handler takes it.  Or it is
+        raised ``here``, in the innermost frame, which waits for nothing.
+        """
         try:
             while True:
                 if not sites:
@@ -210,12 +218,14 @@ class Driver:
                         raise error
                     sites, values = rest.pop()
                 site, waiting = sites[-1], sites[:-1]
-                own = _taken_off(values, site.count - 1)  # the result that it waited for is missing
+                own = _taken_off(
+                    values, site.count - (not here)
+                )  # with no result that it waited for
                 try:
                     handled = self._handled(waiting, values)
-                    outcome, state = self._runner(site).throw(own, error, handled)
+                    outcome, state = self._runner(site).throw(own, error, handled, here)
                 except BaseException as left:
-                    error = without_ours(left)
+                    error, here = without_ours(left), False
                 else:
                     assert outcome is not None
                     return (*waiting, outcome), values + state

@@ -23,6 +23,7 @@ from dynacap.resume import (
     bind,
     call_handling,
     plain_code,
+    raise_code,
     step_code,
     throw_code,
     waiting_code,
@@ -79,11 +80,14 @@ class Runner:
             own.append(inner)
         return functools.partial(function, own)  # no frame of ours between two of the user's
 
-    def throw(self, own: Values, error: BaseException, handled: Any) -> Told:
-        """Let an exception come out of the call for which the frame waits."""
+    def throw(self, own: Values, error: BaseException, handled: Any, here: bool = False) -> Told:
+        """Let an exception come out of the call for which the frame waits, or from ``here``."""
+        if here:
+            _add_context(error, handled if self.handling is None else own[self.handling])
         own.append(error)
         del error  # the list alone holds it, until the code empties that
-        run, told = self._run("throw", throw_code, own, handled)
+        build = raise_code if here else throw_code
+        run, told = self._run(build.__name__, build, own, handled)
         return told(run())
 
     def _run(
@@ -125,6 +129,16 @@ def ended(result: Any) -> Told:
 def _stepped(outcomes: tuple[Site | None, ...], head: Values, made: tuple[int, Any]) -> Told:
     k, result = made
     return (None, [*result]) if outcomes[k] is None else (outcomes[k], [*head, *result])
+
+
+def _add_context(error: BaseException, handled: BaseException | None) -> None:
+    """What was raised elsewhere is raised while an exception is being handled."""
+    first, seen = error, {error}
+    while first.__context__ is not None and first.__context__ not in seen:
+        first = first.__context__
+        seen.add(first)
+    if handled not in seen:
+        first.__context__ = handled
 
 
 def _place_of_handled(site: Site) -> int | None:

@@ -28,7 +28,9 @@ def to_torch_fx(module: "GraphModule") -> Any:
     for node in module.graph.nodes:
         args = map_arg(node.args, made.__getitem__)
         kwargs = map_arg(node.kwargs, made.__getitem__)
-        copied = graph.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        # What torch.library.custom_op makes of a function has no name; the operator has.
+        target = getattr(node.target, "_opoverload", node.target)
+        copied = graph.create_node(node.op, target, args, kwargs, node.name, node.type)
         if copied.name != node.name:  # torch is stricter with names, but only when it makes them
             copied.name = node.name
         copied.meta = dict(node.meta)

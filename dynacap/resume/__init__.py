@@ -13,4 +13,8 @@ from dynacap.resume.point import (
     entry_index as entry_index,
 )
 from dynacap.resume.step import step_code as step_code
-from dynacap.resume.throw import call_handling as call_handling, throw_code as throw_code
+from dynacap.resume.throw import (
+    call_handling as call_handling,
+    raise_code as raise_code,
+    throw_code as throw_code,
+)

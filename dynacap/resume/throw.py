@@ -1,10 +1,12 @@
 """Code by which a frame that waits for a call receives an exception instead of a result."""
 
+from dataclasses import replace
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
 from dynacap.opcodes import decode
+from dynacap.opcodes.analysis import Kind, Stack
 from dynacap.opcodes.assemble import Assembler, Covered, exception_table, location
 from dynacap.resume.builder import Step, StepBuilder
 from dynacap.resume.point import Point, PointCache, checked_kinds
@@ -21,9 +23,24 @@ def throw_code(code: CodeType, point: Point) -> Step:
     return _BUILT.get(code, point)
 
 
+def raise_code(code: CodeType, point: Point) -> Step:
+    """The same for a frame that waits for nothing: the instruction at the point raises instead of
+    running. The exception comes behind the values of the point.
+    """
+    return _BUILT_HERE.get(code, point)
+
+
+def _build_here(code: CodeType, point: Point) -> Step:
+    kinds = (*checked_kinds(code, point), Kind.VALUE)
+    return _built(code, replace(point, depth=point.depth + 1), kinds, point.index)
+
+
 def _build(code: CodeType, point: Point) -> Step:
-    call = decode(code).instructions[point.index - 1]
-    throw = StepBuilder(code, point, checked_kinds(code, point), [call])
+    return _built(code, point, checked_kinds(code, point), point.index - 1)
+
+
+def _built(code: CodeType, point: Point, kinds: Stack, raising: int) -> Step:
+    throw = StepBuilder(code, point, kinds, [decode(code).instructions[raising]])
     out = throw.out
     throw.push_locals()
     result = point.depth - 1
@@ -102,4 +119,4 @@ def _rewritten(function: FunctionType, out: Assembler, rows: list[Covered]) -> F
     return function
 
 
-_BUILT = PointCache(_build)
+_BUILT, _BUILT_HERE = PointCache(_build), PointCache(_build_here)
