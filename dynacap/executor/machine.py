@@ -25,6 +25,7 @@ from dynacap.executor.inline import Kwargs, guard_code, make_frame
 from dynacap.executor.library_calls import library_call
 from dynacap.executor.outside import Outside
 from dynacap.executor.registry import HANDLERS
+from dynacap.hook import choose_hook
 from dynacap.values.base import Const, NotConstant, UserRaise, Value
 from dynacap.values.data_model import call_special, find_attribute, get_attribute, get_item, unpack
 from dynacap.values.data_model.calls import call_resolved, resolve_call
@@ -59,7 +60,7 @@ class Machine(Outside):
         self.stop_at = stop_at
         self.rounds, self.last_look = 0, (-2, 0)  # of loops; steps and graph at some round before
         self.finalizers = Finalizers()
-        self.max_frames = min(1000, sys.getrecursionlimit())
+        self.max_frames = min(1000, choose_hook().frames_left())
         self.entered: set[CodeType] = set()  # what calls ran of the user's, for reports
 
     # -- where we are ----------------------------------------------------------------------------

@@ -156,6 +156,15 @@ activation_resume(PyThreadState *tstate, Paused *paused)
     }
 }
 
+int
+activation_frames_left(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    int base = hook_thread.base;
+    int left = base == NO_BASE ? *recursion_left(tstate) : base + recursion_limit(tstate);
+    return left - FEW_FRAMES;
+}
+
 void
 activation_step_aside(void)
 {

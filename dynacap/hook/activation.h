@@ -11,6 +11,10 @@
 /* Frames that our own code may nest on top of the user's before the recursion limit counts. */
 #define RECURSION_CREDIT 1000
 
+/* Where no more frames than these are left, code runs as it is: there the C functions that it calls,
+ * which count as well, decide what overflows. */
+#define FEW_FRAMES 16
+
 #define NO_BASE INT_MIN
 
 typedef struct {
@@ -49,6 +53,9 @@ int activation_exit(Py_ssize_t token);
 /* Run our own code from here on: hook inactive, recursion limit eased. Always resumed. */
 void activation_pause(PyThreadState *tstate, Paused *paused);
 void activation_resume(PyThreadState *tstate, Paused *paused);
+
+/* How many frames of the user's the recursion limit still allows, but for FEW_FRAMES. */
+int activation_frames_left(void);
 
 /* Turn the hook off, in all threads, for what runs below. */
 void activation_step_aside(void);

@@ -182,7 +182,7 @@ compiled_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwna
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     PyThreadState *tstate = PyThreadState_Get();
     if (hook_thread.depth >= DEPTH_LIMIT || hook_thread.aside || c_recursion_is_low(tstate)
-        || *recursion_left(tstate) <= 0) {
+        || *recursion_left(tstate) <= FEW_FRAMES) {
         return call_aside(self, args, nargsf, kwnames);
     }
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);

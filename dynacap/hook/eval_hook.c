@@ -280,7 +280,7 @@ hook_evaluate(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     HookThread *thread = &hook_thread;
     if (thread->callback == NULL || thread->depth >= DEPTH_LIMIT || thread->aside
-        || *recursion_left(tstate) <= 0 || tstate->tracing /* in a trace or profile function */
+        || *recursion_left(tstate) <= FEW_FRAMES || tstate->tracing /* in a trace or profile function */
         || tstate->c_tracefunc != NULL /* which is told of each line of the user's frames */) {
         return evaluate_below(tstate, frame, throwflag);
     }

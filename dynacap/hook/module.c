@@ -78,6 +78,12 @@ mark_hidden(PyObject *module, PyObject *argument)
 }
 
 static PyObject *
+frames_left(PyObject *module, PyObject *unused)
+{
+    return PyLong_FromLong(activation_frames_left());
+}
+
+static PyObject *
 set_suspend_type(PyObject *module, PyObject *type)
 {
     if (type != Py_None && !PyType_Check(type)) {
@@ -170,6 +176,7 @@ static PyMethodDef methods[] = {
     {"is_marked", is_marked, METH_O, NULL},
     {"clear_marks", clear_marks, METH_NOARGS, NULL},
     {"mark_hidden", mark_hidden, METH_O, NULL},
+    {"frames_left", frames_left, METH_NOARGS, NULL},
     {"set_suspend_type", set_suspend_type, METH_O, NULL},
     {"configure", configure, METH_VARARGS, NULL},
     {"is_active", is_active, METH_NOARGS, NULL},

@@ -34,6 +34,7 @@ class Pep523Hook:
     is_marked = staticmethod(_chook.is_marked)
     clear_marks = staticmethod(_chook.clear_marks)
     mark_hidden = staticmethod(_chook.mark_hidden)
+    frames_left = staticmethod(_chook.frames_left)
     path = staticmethod(_chook.Path)
     trampoline = staticmethod(_chook.Trampoline)
     set_suspend_type = staticmethod(_chook.set_suspend_type)

@@ -111,6 +111,9 @@ class Hook(Protocol):
     def mark_hidden(self, code: CodeType) -> None:
         """Leave frames of ``code`` out of tracebacks, unless the error arose in one of them."""
 
+    def frames_left(self) -> int:
+        """How many more frames of the user's the recursion limit allows, as far as is known."""
+
     def original_code(self, function: FunctionType) -> CodeType:
         """The code that the function had before the hook touched it."""
 

@@ -240,6 +240,10 @@ class SettraceHook:
     def mark_hidden(self, code: CodeType) -> None:
         """Nothing: see ``capabilities.tidies_tracebacks``."""
 
+    def frames_left(self) -> int:
+        """The whole limit: frames of ours stand between those of the user's."""
+        return sys.getrecursionlimit()
+
     def compiled_function(
         self, function: FunctionType, table: FrameCallable, finish: Finish | None = None
     ) -> CompiledFunction:

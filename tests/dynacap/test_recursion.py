@@ -164,3 +164,60 @@ def caught() -> str:
 def test_endless_recursion_reaches_its_handler_in_a_frame_that_goes_on(x: Tensor) -> Any:
     print("from here on in pieces")
     return caught(), caught(), x + 1
+
+
+def in_except(log: list[Any]) -> None:
+    log.append(0)
+    try:
+        raise KeyError
+    except KeyError:
+        in_except(log)
+
+
+def after_except(log: list[Any]) -> None:
+    log.append(0)
+    try:
+        raise KeyError
+    except KeyError:
+        pass
+    after_except(log)
+
+
+def in_both(log: list[Any]) -> None:
+    log.append(0)
+    try:
+        in_both(log)
+    except RecursionError:
+        in_both(log)
+
+
+def with_few_frames_left(run: Any, count: int) -> Any:
+    """What a recursion does when so many more frames are allowed."""
+    log: list[Any] = []
+    limit, depth = sys.getrecursionlimit(), 1
+    while True:
+        try:
+            sys.setrecursionlimit(depth)
+            break
+        except RecursionError:
+            depth += 1
+    sys.setrecursionlimit(depth + count)
+    try:
+        run(log)
+    except RecursionError as error:
+        log.append(str(error))
+    finally:
+        sys.setrecursionlimit(limit)
+    return log
+
+
+@pytest.mark.skipif(
+    not choose_hook().capabilities.keeps_recursion_limit, reason="frames of ours count"
+)
+@pytest.mark.parametrize(("run", "left"), [(in_except, 5), (after_except, 40), (in_both, 9)])
+def test_a_limit_set_while_captured_code_runs(run: Any, left: int) -> None:
+    for _ in range(20):  # CPython goes one frame further once it has adapted the code
+        expected = with_few_frames_left(run, left)
+    everything = dynacap.compile(with_few_frames_left, backend="eager")
+    assert everything(run, left) == expected
+    assert with_few_frames_left(dynacap.compile(run, backend="eager"), left) == expected
