@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dynacap import log
-from dynacap.backends.registry import register_backend
+from dynacap.backends.registry import register_backend, warn_of_unused
 from dynacap.fxlite import GraphModule
 
 
@@ -17,7 +16,5 @@ def eager(
     options: dict[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """The generated function itself, with nothing in between."""
-    for name, value in (("mode", mode), ("options", options)):
-        if value is not None:
-            log.warn_once(("eager", name), f"backend 'eager' has no use for {name}={value!r}")
+    warn_of_unused("eager", mode=mode, options=options)
     return graph_module.by_position()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 
+from dynacap import log
 from dynacap.backends import torch_bridge
 from dynacap.backends.verify.request import Verification, split
 from dynacap.errors import InvalidBackend, UserError
@@ -137,6 +138,13 @@ def makes_functional(backend: object) -> bool:
     return isinstance(itself, torch_bridge.TorchBackend) or itself is _registered.get("native")
 
 
+def takes_floats(backend: object) -> bool:
+    """Whether a graph may be given floats that vary: torch's own backends and the user's may fix
+    them, unseen."""
+    itself = _itself(backend)
+    return any(itself is _registered.get(name) for name in ("eager", "interpreter", "native"))
+
+
 def _itself(backend: object) -> object:
     """A backend without what was bound to it."""
     while isinstance(backend, partial):
@@ -203,6 +211,13 @@ def _accepts(function: Callable[..., Any], name: str) -> bool:
     except (TypeError, ValueError):
         return True
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def warn_of_unused(backend: str, **given: Any) -> None:
+    """Say, once, that a backend makes nothing of an argument for another."""
+    for name, value in given.items():
+        if value:
+            log.warn_once((backend, name), f"backend {backend!r} has no use for {name}={value!r}")
 
 
 def check_graph_module(value: object) -> GraphModule:

@@ -15,6 +15,7 @@ from dynacap import log, marks, polyfills as _polyfills, totals
 from dynacap.backends import lookup_backend
 from dynacap.cache import Options, Session
 from dynacap.compiled_module import call_module, call_of, compile_module, original, title_of
+from dynacap.config import config
 from dynacap.driver import Driver
 from dynacap.errors import UserError
 from dynacap.hook import bind_arguments, choose_hook, make_compiled_function
@@ -49,7 +50,7 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Fn = "eager",
+    backend: str | Fn | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
@@ -60,9 +61,10 @@ def compile(
     raises :class:`~dynacap.errors.Unsupported`.  ``dynamic``: None makes a size or a number
     symbolic once it is seen to vary, True all sizes and ints from the start, False none ever.
     ``backend``: a name of :func:`list_backends` or a callable ``backend(graph_module,
-    example_inputs) -> callable``; ``mode`` and ``options`` are handed to it.  ``disable``: give
-    the model back as it is.
+    example_inputs) -> callable``, None for ``config.backend``; ``mode`` and ``options`` are handed
+    to it.  ``disable``: give the model back as it is.
     """
+    backend = config.backend if backend is None else backend
     _check_flag("fullgraph", fullgraph)
     _check_flag("disable", disable)
     if dynamic is not None:

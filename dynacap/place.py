@@ -17,10 +17,9 @@ from types import CodeType
 from typing import Any
 
 from dynacap import stance, totals
-from dynacap.backends import eager, interpreter
 from dynacap.backends.collector import resting
 from dynacap.backends.recovery import Recovery
-from dynacap.backends.registry import Backend
+from dynacap.backends.registry import Backend, takes_floats
 from dynacap.cache import Capture, Recompile, Session
 from dynacap.capture import RAISED, Attempts, Region
 from dynacap.codegen.runtime import call_flat
@@ -80,7 +79,7 @@ class Place:
         stance.PLACES.add(self)
         options = session.options
         self._new_history = functools.partial(
-            History, options.dynamic, floats=options.backend in (eager, interpreter)
+            History, options.dynamic, floats=takes_floats(options.backend)
         )
         self.clear()
 

@@ -32,13 +32,14 @@ from dynacap.backends.native.build import (
 from dynacap.backends.native.c.program import Source, program_source
 from dynacap.backends.native.describe import description
 from dynacap.backends.native.known import kinds, note_of, noted_kinds
-from dynacap.backends.native.loops.program import Call, Program, check_integer
+from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
+from dynacap.backends.native.numbers import without_float_arithmetic
 from dynacap.backends.native.pending import Pending, Run, warn_eager
 from dynacap.backends.native.rewind import Rewind
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
-from dynacap.backends.registry import register_backend
+from dynacap.backends.registry import register_backend, warn_of_unused
 from dynacap.config import config
 from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule
@@ -49,7 +50,11 @@ from dynacap.fxlite.risks import plain_name
 _STAGES = tuple(map(log.channel, ("aten", "loops", "schedule", "c")))  # what each stage made
 _aten, _, _schedule, _c = _STAGES
 
-MODES = (None, "default", "background")
+# The last are torch.compile's: how long to look for kernels, which nothing here hangs on.
+MODES = (
+    *(None, "default", "background"),
+    *("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
+)
 
 # Operators whose results' sizes are in the data, or that need the data.
 _BEYOND_FAKE_TENSORS = (
@@ -69,13 +74,18 @@ def native(
 ) -> Run:
     """Compile the graph to C; without a compiler it runs as ``eager`` does.
 
-    ``mode``: "default" waits for the C compiler at the first call, "background" never does.
+    ``mode``: "default" waits for the C compiler at the first call, "background" never does; the
+    other modes of torch.compile mean "default".
     """
     if mode not in MODES:
         raise UserError(f"backend 'native' has no mode {mode!r}; there are {MODES[1:]}")
-    if options:
-        raise UserError(f"backend 'native' has no options {sorted(options)}")
+    warn_of_unused("native", options=options)
     waits = mode != "background"
+    parts = without_float_arithmetic(graph_module)
+    if parts is not None:
+        rest, floats = parts
+        run = native(rest, [*example_inputs, *floats(*example_inputs)], mode=mode, options=options)
+        return lambda *args: run(*args, *floats(*args))
     if not draws_before_it_raises(graph_module):
         eager = graph_module.forward
         return _or_eagerly(lambda: _compiled(graph_module, example_inputs, eager, waits), eager)
@@ -125,7 +135,7 @@ def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> N
     """NotImplementedError for what C code would take for plain memory, and is not."""
     values = [*example_inputs, *map(example_value, graph_module.graph.nodes)]
     for value in values:
-        check_integer(value)  # before tracing, which fixes floats to what they are now
+        check_number(value)  # before tracing, which fixes what varies to what it is now
     if any(map(has_free_unbacked_symbols, filter(is_variable, values))):
         raise NotImplementedError("a size or a number in it lies in the data")
     devices = {value.device.type for value in values if isinstance(value, torch.Tensor)}
@@ -140,6 +150,8 @@ def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> N
         if _resized(example_value(node), value):
             raise NotImplementedError(f"{node.name} gets another number of elements")
     for node in graph_module.graph.nodes:
+        if node.op != "placeholder" and isinstance(example_value(node), torch.SymFloat):
+            raise NotImplementedError(f"{node.name} is a float that the graph computes")
         if node.kwargs.get("requires_grad") or plain_name(node.target) == "requires_grad":
             raise NotImplementedError("it makes a tensor that requires a gradient")
         placed = len(node.args) > 3 or "storage_offset" in node.kwargs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynacap.backends.native.c.program import Source
-from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic
+from dynacap.backends.native.loops.program import Buffer, Number, Program, is_symbolic
 
 Note = dict[str, Any]
 _PLAIN = (bool, int, float, str, type(None))
@@ -13,21 +13,28 @@ _PLAIN = (bool, int, float, str, type(None))
 
 def kinds(program: Program) -> tuple[bytes, tuple[Any, ...]]:
     """What a library takes, and what it gives, as the extension is told."""
-    inputs = bytes(ord("t" if isinstance(value, Buffer) else "s") for value in program.inputs)
-    return inputs, tuple(map(_output_kind, program.outputs))
+    inputs = "".join(map(_input_kind, program.inputs))
+    return inputs.encode(), tuple(map(_output_kind, program.outputs))
+
+
+def _input_kind(value: Any) -> str:
+    """A tensor, a float, or a size."""
+    return "t" if isinstance(value, Buffer) else "f" if isinstance(value, Number) else "s"
 
 
 def _output_kind(value: Any) -> Any:
-    """A tensor (None), a size (a type), or a constant (in a tuple)."""
+    """A tensor (None), a number (its type), or a constant (in a tuple)."""
     if isinstance(value, Buffer):
         return None
+    if isinstance(value, Number):
+        return float
     return int if is_symbolic(value) else (value,)
 
 
 def note_of(program: Program, source: Source) -> Note | None:
     """What to note; None for what holds more than a library and plain values."""
     inputs, outputs = kinds(program)
-    if source.constants or "dynacap_python(" in source.text or int in outputs:
+    if source.constants or "dynacap_python(" in source.text or {int, float} & {*outputs}:
         return None
     if not all(kind is None or type(kind[0]) in _PLAIN for kind in outputs):
         return None

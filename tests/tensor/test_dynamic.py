@@ -169,6 +169,14 @@ def test_floats_are_rounded_as_python_rounds_them() -> None:
         assert compiled(*args)[1:] == rounded(*args)[1:]  # to the last bit
 
 
+@pytest.mark.parametrize("numbers", [(0.3, 0.7, 2.3), (2, 3, 4)])
+def test_numbers_that_vary_are_compared_with_tensors(numbers: Any) -> None:
+    def compared(x: Tensor, n: Any) -> Any:
+        return x > n, n <= x, x == n, n != x
+
+    check_same(compared, *((torch.arange(5.0), n) for n in numbers), graphs=2, breaks=0)
+
+
 def test_a_float_that_is_asked_for_is_guarded() -> None:
     def asked(x: Tensor, v: float) -> Any:
         return x * v, "big" if v * 0.1 * 3 > 0.5 else "small", x + torch.arange(0, 1, v).shape[0]

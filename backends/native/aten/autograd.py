@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch._functorch._aot_autograd import graph_compile as _stages
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.aot_autograd import aot_module_simplified
-from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from torch._guards import TracingContext, tracing
 
 from dynacap.backends.native.aten.again import with_eager
@@ -25,6 +27,11 @@ from dynacap.fxlite import GraphModule
 Compiled = Callable[..., Any]
 CompileAten = Callable[[torch.fx.GraphModule, Compiled], Compiled]
 
+# Whether a graph is given floats -> what divides it; the former leaves floats out of what is kept.
+_PARTITION: dict[bool, Callable[..., Any]] = {
+    False: min_cut_rematerialization_partition,
+    True: default_partition,
+}
 _NO_BACKWARD = "modified by an inplace operation|derivative for .* is not implemented"
 
 
@@ -39,6 +46,30 @@ class _Module(torch.nn.Module):
 
     def __call__(self, *args: Any) -> Any:
         return self._forward(*args)
+
+
+def _unless_ours(tensorify: Callable[[torch.fx.GraphModule], None]) -> Any:
+    """Torch makes tensors of the floats that vary, which rounds them otherwise, or fixes them; in
+    our graphs they stay floats."""
+
+    def apply(module: torch.fx.GraphModule) -> None:
+        if not getattr(_ours, "active", False):
+            tensorify(module)
+
+    return apply
+
+
+_ours = threading.local()
+_stages._apply_tensorify_python_scalars = _unless_ours(_stages._apply_tensorify_python_scalars)
+
+
+@contextlib.contextmanager
+def _floats_as_they_are() -> Iterator[None]:
+    _ours.active = True
+    try:
+        yield
+    finally:
+        _ours.active = False
 
 
 @contextlib.contextmanager
@@ -65,14 +96,15 @@ def through_autograd(
         boxed: Compiled = make_boxed_func(compile_aten(gm, gm))
         return boxed
 
-    with tracing(TracingContext(mode)), _failing_backward():
+    floats = any(isinstance(each, torch.SymFloat) for each in inputs)
+    with tracing(TracingContext(mode)), _failing_backward(), _floats_as_they_are():
         compiled: Compiled = aot_module_simplified(
             _Module(graph_module.forward),  # type: ignore[arg-type]
             inputs,
             fw_compiler=compiler,
             bw_compiler=compiler,
             inference_compiler=compiler,
-            partition_fn=min_cut_rematerialization_partition,
+            partition_fn=_PARTITION[floats],
             decompositions=dict(DECOMPOSITIONS),
             keep_inference_input_mutations=True,
         )

@@ -75,6 +75,7 @@ class Memory:
         self.node(value)
         tensor = self._tensors[id(value)]
         storage, new = tensor.storage, node.meta["val"]
+        _check_same_elements(storage.base, value)
         if _layout(new) != _layout(value) or new.dtype != value.dtype:
             copied = aten.copy.default(value, new)
             node = self.make_node(aten.copy.default, (tensor.node, node), {}, copied)
@@ -105,9 +106,13 @@ class Memory:
         storage = tensor.storage
         if not storage.version:
             return tensor.node
-        return self._seen(storage, storage.outside or storage.node, value)
+        base = storage.outside or storage.node
+        if value is not storage.base and _layout(value) == _layout(storage.base):
+            return self.make_node(aten.alias.default, (base,), {}, value)  # another tensor
+        return self._seen(storage, base, value)
 
     def _seen(self, storage: _Storage, base: torch.fx.Node, value: torch.Tensor) -> torch.fx.Node:
+        _check_same_elements(storage.base, value)
         if _layout(value) == _layout(storage.base):
             return base
         _check_dense(storage.base)
@@ -116,6 +121,12 @@ class Memory:
 
 def _layout(value: torch.Tensor) -> tuple[list[Any], list[Any], Any]:
     return list(value.shape), list(value.stride()), value.storage_offset()
+
+
+def _check_same_elements(base: torch.Tensor, value: torch.Tensor) -> None:
+    kinds = [(each.dtype, each.is_conj(), each.is_neg()) for each in (base, value)]
+    if kinds[0] != kinds[1]:
+        raise NotFunctional("memory is changed that is seen as elements of two kinds")
 
 
 def _check_dense(base: torch.Tensor) -> None:

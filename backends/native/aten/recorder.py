@@ -15,10 +15,10 @@ import torch
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynacap.backends.native.aten.in_place import functional_form
+from dynacap.backends.native.aten.in_place import NotFunctional, functional_form
 from dynacap.backends.native.aten.inputs import fake_like
 from dynacap.backends.native.aten.memory import Memory
-from dynacap.backends.native.loops.program import check_integer, leaves
+from dynacap.backends.native.loops.program import check_number, leaves
 from dynacap.fxlite import Interpreter, Node
 
 aten = torch.ops.aten
@@ -38,6 +38,7 @@ class Recorder(TorchDispatchMode):
         self.constants: dict[str, torch.Tensor] = {}
         self._constants: dict[int, torch.Tensor] = {}
         self.stack_trace: str | None = None  # of the user's line that runs
+        self._numbers: dict[Any, torch.fx.Node] = {}  # floats that are given, by their symbols
         self._decompositions = decompositions
         self._memory = Memory(self._node)
 
@@ -47,6 +48,8 @@ class Recorder(TorchDispatchMode):
         node.meta["val"] = value
         if isinstance(value, torch.Tensor):
             self._memory.add_input(value, node)
+        elif isinstance(value, torch.SymFloat):
+            self._numbers[value.node.expr] = node
 
     @property
     def changes_inputs(self) -> bool:
@@ -79,7 +82,7 @@ class Recorder(TorchDispatchMode):
         return self._recorded(func, args, kwargs)
 
     def _recorded(self, func: Op, args: Any, kwargs: Any) -> Any:
-        result = func(*args, **kwargs)
+        result = self._result(func, args, kwargs)
         if func._schema.returns and next(tensors_in(result), None) is None:
             return result  # a size, a device: known from now on
         node = self._node(func, self._arguments(args), self._arguments(kwargs), result)
@@ -95,10 +98,17 @@ class Recorder(TorchDispatchMode):
         """An operator that changes its first argument: its functional form, and a change."""
         target: torch.Tensor = args[0]
         functional, args = functional_form(func, args)
-        result = functional(*args, **kwargs)
+        result = self._result(functional, args, kwargs)
         node = self._node(functional, self._arguments(args), self._arguments(kwargs), result)
         self._memory.change(target, node)
         return target
+
+    def _result(self, func: Op, args: Any, kwargs: Any) -> Any:
+        """What an operator gives on fakes, which is the same for all floats: it is not told that
+        they vary, so that it cannot ask which."""
+        if self._numbers:
+            args, kwargs = _of_now(args), _of_now(kwargs)
+        return func(*args, **kwargs)
 
     def _with_constants(self, value: Any) -> Any:
         """The same with a fake tensor for each real one, which becomes a constant of the graph."""
@@ -127,13 +137,24 @@ class Recorder(TorchDispatchMode):
     def _arguments(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self._memory.node(value)
-        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        if isinstance(value, torch.SymFloat):
+            return self._float(value)
+        if isinstance(value, torch.SymInt | torch.SymBool):
             expression = value.node.expr
             return int(expression) if expression.is_Integer else expression
         return mapped(self._arguments, value)
 
+    def _float(self, value: torch.SymFloat) -> Any:
+        """The input that gives a float, or the number that a question has fixed it to."""
+        expression = value.node.expr
+        if expression in self._numbers:
+            return self._numbers[expression]
+        if expression.is_number:
+            return float(expression)
+        raise NotFunctional("torch's algebra is not what Python computes of floats")
+
     def _returned(self, value: Any) -> Any:
-        check_integer(value)
+        check_number(value)
         if isinstance(value, torch.Tensor):
             return self._memory.returned(value)
         return self._arguments(value)
@@ -149,6 +170,11 @@ class Replay(Interpreter):
     def run_node(self, node: Node) -> Any:
         self._recorder.stack_trace = node.meta.get("stack_trace")
         return super().run_node(node)
+
+
+def _of_now(value: Any) -> Any:
+    """The same with the number of the example for each float that varies."""
+    return value.node.hint if isinstance(value, torch.SymFloat) else mapped(_of_now, value)
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from dynacap.backends.native.c.sizes import size_text
-from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.loops.program import Buffer, Number
 
 Handle = Callable[[Buffer], str]  # the C expression of a buffer's tensor
 
@@ -57,6 +57,8 @@ def float_text(value: float) -> str:
 
 
 def _float(value: Any) -> str:
+    if isinstance(value, Number):
+        return value.name
     if not isinstance(value, int | float):
         raise NotInC(f"{value!r} for a float")
     return float_text(value)
@@ -64,9 +66,9 @@ def _float(value: Any) -> str:
 
 def _number(value: Any) -> str:
     # The shims take each number as a double, and an operator asks whether it is an integer.
-    if not isinstance(value, float):
+    if not isinstance(value, float | Number):
         raise NotInC(f"{value!r} as a double")
-    return float_text(value)
+    return _float(value)
 
 
 def _string(value: Any) -> str:

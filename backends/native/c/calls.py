@@ -10,8 +10,8 @@ import torch
 
 from dynacap.backends.native.c.arguments import Handle, NotInC, shim_arguments, stable_value
 from dynacap.backends.native.c.shims import shim_name, shims
-from dynacap.backends.native.c.sizes import size_text
-from dynacap.backends.native.loops.program import Buffer, Call, symbolic
+from dynacap.backends.native.c.sizes import number_text
+from dynacap.backends.native.loops.program import Buffer, Call, numbers_of
 from dynacap.fxlite.risks import OWN_NAMESPACES
 
 Result = Callable[[Buffer | None], str]  # where a result goes; None: nobody uses it
@@ -156,9 +156,9 @@ def _from_python(call: Call, index: int, handle: Handle, result: Result) -> Call
 
 
 def step_arguments(call: Call, handle: Handle) -> str:
-    """What Python needs to make a call: how many tensors, an array of them, and sizes so too."""
-    tensors, sizes = list(map(handle, call.buffers())), list(map(size_text, symbolic(call)))
+    """What Python needs to make a call: how many tensors, an array of them, and numbers so too."""
+    tensors, numbers = list(map(handle, call.buffers())), list(map(number_text, numbers_of(call)))
     return (
         f"{len(tensors)}, (Tensor[]){{{', '.join(tensors) or '0'}}},"
-        f" {len(sizes)}, (int64_t[]){{{', '.join(sizes) or '0'}}}"
+        f" {len(numbers)}, (int64_t[]){{{', '.join(numbers) or '0'}}}"
     )

@@ -10,10 +10,11 @@ import torch
 
 from dynacap.backends.native.c.operations import clause, combine, operation
 from dynacap.backends.native.c.prelude import RESERVED, prelude
-from dynacap.backends.native.c.types import COMPUTED, STORED, literal, loaded, stored
+from dynacap.backends.native.c.types import COMPUTED, HALVES, STORED, cast, literal, loaded, stored
 from dynacap.backends.native.loops.expression import (
     Constant,
     Expression,
+    Given,
     Load,
     Local,
     Op,
@@ -78,6 +79,7 @@ class _Writer:
         params = [f"const {STORED[b.dtype]} *{c_name(b)}" for b in kernel.reads]
         params += [f"{STORED[b.dtype]} *{c_name(b)}" for b in kernel.writes]
         params += [f"int64_t {size}" for size in kernel.sizes]
+        params += [f"double {number.name}" for number in kernel.numbers()]
         params += ["int32_t *fault"] * kernel.faults
         yield from _comments(kernel)
         yield f"static void {kernel.name}({', '.join(params)})"
@@ -233,7 +235,9 @@ class _Writer:
             if number in scope.names:
                 return scope.names[number]
         text = self._spelled(node, texts)
-        if isinstance(node, Constant | Position | Local) or (uses < 2 and number not in outer):
+        if isinstance(node, Constant | Given | Position | Local) or (
+            uses < 2 and number not in outer
+        ):
             return text
         name = f"v{next(self.fresh)}"
         scope = self.scopes[self.depth_of[number]]
@@ -247,6 +251,8 @@ class _Writer:
             return loaded(f"{c_name(node.buffer)}[{self._index(node.offset)}]", node.dtype)
         if isinstance(node, Constant):
             return literal(node.value, node.dtype)
+        if isinstance(node, Given):
+            return f"({COMPUTED[node.dtype]}){node.number.name}"
         if isinstance(node, Position):
             return f"({COMPUTED[node.dtype]})({self._index(node.index)})"
         if isinstance(node, Local):
@@ -255,6 +261,8 @@ class _Writer:
         args = [texts[self.number_of[id(arg)]] for arg in node.args]
         if node.name == "within":
             return f"within({', '.join(args)}, fault)"
+        if node.name == "cast" and not _is_round(node.args[0]):
+            args = [cast(args[0], node.args[0].dtype, node.args[0].dtype)]
         return operation(node.name, args, node.dtype, node.args[-1].dtype)
 
     def _index(self, index: Index) -> str:
@@ -266,6 +274,12 @@ class _Writer:
         if isinstance(atom, Quotient):
             return f"(({self._index(atom.dividend)}) / {atom.divisor})"
         return self.texts[self.number_of[id(atom.value)]]
+
+
+def _is_round(value: Expression) -> bool:
+    """Whether a value has the precision of its dtype, and no more."""
+    cast_already = isinstance(value, Op) and value.name == "cast"
+    return isinstance(value, Load) or cast_already or value.dtype not in HALVES
 
 
 def _weight(node: Expression) -> int:

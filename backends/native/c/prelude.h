@@ -59,6 +59,20 @@ dynacap_min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static inline double
+dynacap_float(int64_t bits)
+{
+    union { int64_t bits; double number; } both = {bits};
+    return both.number;
+}
+
+/* Whether torch takes a number everywhere: it refuses some that a float does not hold. */
+static inline int
+dynacap_is_plain(double number)
+{
+    return number >= -0x1.fffffep127 && number <= 0x1.fffffep127;
+}
+
 static inline Value
 dynacap_double(double number)
 {

@@ -18,15 +18,18 @@ from dynacap.backends.native.c.arguments import DTYPE_CODES
 from dynacap.backends.native.c.calls import Function, call_text, is_foreign
 from dynacap.backends.native.c.kernels import kernels_source
 from dynacap.backends.native.c.places import Places
-from dynacap.backends.native.c.sizes import checked_text, size_text
+from dynacap.backends.native.c.sizes import checked_text, number_text, size_text
 from dynacap.backends.native.loops.kernel import Kernel
 from dynacap.backends.native.loops.program import (
     Buffer,
     Call,
+    Number,
     Program,
+    given_numbers,
     is_symbolic,
-    symbolic,
+    numbers_of,
     symbols_of,
+    varies,
 )
 
 # Operators that name places of a storage, not of a tensor.
@@ -143,6 +146,10 @@ class _Writer:
                 yield f"    const int64_t {symbol} = size[{position}];"
             elif str(symbol) in named:
                 yield f"    const int64_t {symbol} = dynacap_{what}(in[{position}], {dim});"
+        for number, position in given_numbers(self.program).items():
+            if isinstance(number, Number):
+                yield f"    const double {number.name} = dynacap_float(size[{position}]);"
+                yield f"    if (!dynacap_is_plain({number.name})) {{ return 2; }}"
         yield from checks
         if self.places.arena:
             yield f"    char *arena = dynacap_scratch({self.places.arena});"
@@ -160,7 +167,7 @@ class _Writer:
         """What Python computes with the user's own integers may be too large for C's."""
         numbers = dict.fromkeys(filter(is_symbolic, self.program.outputs))
         for call in self.calls:
-            numbers.update(dict.fromkeys(symbolic(call)))
+            numbers.update(dict.fromkeys(filter(is_symbolic, numbers_of(call))))
         if numbers:
             yield "    dynacap_large = 0;"
             yield from (f"    (void){checked_text(number)};" for number in numbers)
@@ -250,8 +257,9 @@ class _Writer:
             self._allocate(buffer)
         pointers = [self.pointer(buffer) for buffer in (*kernel.reads, *kernel.writes)]
         sizes = [size_text(size) for size in kernel.sizes]
+        numbers = [number.name for number in kernel.numbers()]
         fault = ["&fault"] * kernel.faults
-        self.lines.append(f"{kernel.name}({', '.join([*pointers, *sizes, *fault])});")
+        self.lines.append(f"{kernel.name}({', '.join([*pointers, *sizes, *numbers, *fault])});")
         if kernel.faults:
             self._give_up_at_fault()
 
@@ -277,8 +285,8 @@ class _Writer:
         for position, output in enumerate(self.program.outputs):
             if isinstance(output, Buffer):
                 self._output(position, output)
-            elif is_symbolic(output):
-                self.lines.append(f"number[{position}] = {size_text(output)};")
+            elif varies(output):
+                self.lines.append(f"number[{position}] = {number_text(output)};")
 
     def _output(self, position: int, buffer: Buffer) -> None:
         root = self.places.root(buffer)

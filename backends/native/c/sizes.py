@@ -6,6 +6,8 @@ from typing import Any
 
 from torch.utils._sympy.printers import ExprPrinter
 
+from dynacap.backends.native.loops.program import Number
+
 
 class _Printer(ExprPrinter):
     """The operations that torch's symbolic sizes are made of, on ``int64_t``."""
@@ -76,6 +78,11 @@ def _factors(power: Any) -> list[Any]:
 
 
 _printer, _checked = _Printer(), _Checked()
+
+
+def number_text(number: Any) -> str:
+    """A size, or a float by the bits of it, as 64 bits."""
+    return f"dynacap_double({number.name})" if isinstance(number, Number) else size_text(number)
 
 
 def size_text(size: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dynacap.backends.native.loops.index import Axis, Index
-from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.loops.program import Buffer, Number
 
 
 class Expression:
@@ -77,11 +77,24 @@ class Constant(Expression):
     def key(self, numbers: tuple[int, ...]) -> Any:
         return (repr(self.value), self.dtype)
 
-    def to(self, dtype: torch.dtype) -> Expression:
-        return Constant(as_dtype(self.value, dtype), dtype)
-
     def __str__(self) -> str:
         return repr(self.value)
+
+
+class Given(Expression):
+    """A number that is known when the graph runs, as torch converts it to a dtype."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: Number, dtype: torch.dtype) -> None:
+        self.number = number
+        self.dtype = dtype
+
+    def key(self, numbers: tuple[int, ...]) -> Any:
+        return (self.number, self.dtype)
+
+    def __str__(self) -> str:
+        return self.number.name
 
 
 class Position(Expression):
@@ -159,7 +172,7 @@ class Op(Expression):
         return f"{name}({', '.join(map(str, self.args))})"
 
 
-Operand = Expression | bool | int | float
+Operand = Expression | Number | bool | int | float
 
 
 def op(name: str, *operands: Operand) -> Expression:
@@ -176,9 +189,13 @@ def where(condition: Expression, yes: Operand, no: Operand) -> Expression:
     return Op("where", (condition, *branches), dtype)
 
 
-def constant(value: bool | int | float, dtype: torch.dtype) -> Constant:
-    """A number in a dtype."""
-    return Constant(as_dtype(value, dtype), dtype)
+def constant(value: Number | bool | int | float, dtype: torch.dtype) -> Expression:
+    """A number in a dtype; TypeError for one that is not known yet, and would be an integer."""
+    if not isinstance(value, Number):
+        return Constant(as_dtype(value, dtype), dtype)
+    if not dtype.is_floating_point:
+        raise TypeError(f"{value.name} as {dtype}")
+    return Given(value, dtype)
 
 
 def as_dtype(value: bool | int | float, dtype: torch.dtype) -> bool | int | float:
@@ -263,6 +280,11 @@ def gathered(index: Index) -> Iterator[Gathered]:
 def loads(*roots: Expression) -> Iterator[Load]:
     """Each load below the roots."""
     return (node for node in walk(*roots) if isinstance(node, Load))
+
+
+def numbers_in(*roots: Expression) -> dict[Number, None]:
+    """The numbers below the roots that are known when the graph runs, each once."""
+    return dict.fromkeys(node.number for node in walk(*roots) if isinstance(node, Given))
 
 
 def chosen_by(root: Expression) -> Iterator[Buffer]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dynacap.backends.native.loops.expression import Expression, Local
+from dynacap.backends.native.loops.expression import Expression, Local, numbers_in
 from dynacap.backends.native.loops.index import Axis, Index
-from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.loops.program import Buffer, Number
 
 if TYPE_CHECKING:
     import torch
@@ -68,8 +68,9 @@ Statement = Store | Loop
 class Kernel:
     """Loops that read and write buffers; ``scratch`` buffers live in one round of the outer loop.
 
-    As a function it takes the pointers of ``reads``, then of ``writes``, then ``sizes``; one that
-    ``faults`` another pointer, to an integer that it sets where an index lies outside.
+    As a function it takes the pointers of ``reads``, then of ``writes``, then ``sizes``, then
+    ``numbers()``; one that ``faults`` another pointer, to an integer that it sets where an index
+    lies outside.
     """
 
     name: str
@@ -81,6 +82,10 @@ class Kernel:
     origins: tuple[torch.fx.Node, ...] = ()
     faults: bool = False
 
+    def numbers(self) -> tuple[Number, ...]:
+        """The floats that it computes with, and is given."""
+        return tuple(numbers_in(*_values(self.body)))
+
     def __str__(self) -> str:
         head = [
             f"kernel {self.name}({', '.join(b.name for b in self.reads)})"
@@ -89,3 +94,12 @@ class Kernel:
         head += [f"    scratch {buffer}" for buffer in self.scratch]
         lines = (line for statement in self.body for line in statement.lines())
         return "\n".join([*head, *(f"    {line}" for line in lines)])
+
+
+def _values(body: Sequence[Statement]) -> Iterator[Expression]:
+    for statement in body:
+        if isinstance(statement, Store):
+            yield statement.value
+            continue
+        yield from _values(statement.body)
+        yield from (fold.value for fold in statement.folds)

@@ -51,6 +51,16 @@ class Buffer:
         return f"{self.kind} {self.name}: {dtype}[{shape}] by ({strides}){at}"
 
 
+@dataclass(frozen=True)
+class Number:
+    """A float that the graph is given when it runs: a double, as Python's are."""
+
+    name: str
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self.name} is not known before the graph runs")
+
+
 @dataclass(eq=False)
 class Call:
     """One ATen operator, called as it is.
@@ -92,13 +102,14 @@ class View:
 class Program:
     """A whole graph.
 
-    ``inputs`` are the graph's placeholders in order: a buffer, or the symbol of a size that comes
-    as an integer.  ``outputs`` are what it returns: a buffer, a size, None or another constant.
+    ``inputs`` are the graph's placeholders in order: a buffer, the symbol of a size that comes as
+    an integer, or a number.  ``outputs`` are what it returns: a buffer, a size, a number, None or
+    another constant.
     """
 
     buffers: list[Buffer]
-    inputs: list[Buffer | Size]
-    outputs: list[Buffer | Size | None]
+    inputs: list[Buffer | Size | Number]
+    outputs: list[Buffer | Size | Number | None]
     steps: Sequence[Kernel | Call | View]
     sizes: tuple[Size, ...] = ()
 
@@ -129,23 +140,32 @@ def is_symbolic(value: Any) -> bool:
     return hasattr(value, "free_symbols")
 
 
-def check_integer(value: Any) -> None:
-    """Refuse a number that varies and is no integer, where a graph takes or returns it."""
-    if isinstance(value, torch.SymFloat | torch.SymBool):
-        raise NotImplementedError("it takes or returns a number that varies and is no integer")
+def varies(value: Any) -> bool:
+    """Whether a value is a number that is known when the graph runs."""
+    return isinstance(value, Number) or is_symbolic(value)
+
+
+def check_number(value: Any) -> None:
+    """Refuse a truth value that varies, where a graph takes or returns it."""
+    if isinstance(value, torch.SymBool):
+        raise NotImplementedError("it takes or returns a truth value that varies")
+
+
+def given_numbers(program: Program) -> dict[Any, int]:
+    """The numbers that a program is given, and the position of each among them."""
+    return {value: position for position, value in enumerate(filter(varies, program.inputs))}
 
 
 def symbols_of(program: Program) -> dict[Size, tuple[str, int, int]]:
     """Each symbol that a program knows from its inputs, and from which.
 
-    "integer", a position among the integers, and 0; or "size" or "stride", a position among the
+    "integer", a position among the numbers, and 0; or "size" or "stride", a position among the
     tensors, and a dimension.
     """
     found: dict[Size, tuple[str, int, int]] = {}
-    integers: list[Any] = [value for value in program.inputs if is_symbolic(value)]
     tensors = [value for value in program.inputs if isinstance(value, Buffer)]
-    for position, value in enumerate(integers):
-        if value.is_Symbol:
+    for value, position in given_numbers(program).items():
+        if is_symbolic(value) and value.is_Symbol:
             found.setdefault(value, ("integer", position, 0))
     for what, name in (("size", "shape"), ("stride", "strides")):
         for position, tensor in enumerate(tensors):
@@ -156,9 +176,9 @@ def symbols_of(program: Program) -> dict[Size, tuple[str, int, int]]:
     return found
 
 
-def symbolic(call: Call) -> list[Size]:
-    """The expressions of sizes among a call's arguments, in order."""
-    return list(filter(is_symbolic, leaves((call.args, call.kwargs))))
+def numbers_of(call: Call) -> list[Any]:
+    """The numbers among a call's arguments that are known when the graph runs, in order."""
+    return list(filter(varies, leaves((call.args, call.kwargs))))
 
 
 def _shown(value: Any) -> str:

@@ -11,23 +11,28 @@ from dynacap.backends.native.loops.expression import (
     Constant,
     Expression,
     Position,
-    as_dtype,
+    constant,
     op,
     where,
 )
 from dynacap.backends.native.loops.index import ZERO, Index
+from dynacap.backends.native.loops.program import Number
 from dynacap.backends.native.lowering.field import Field, Place, lift
 from dynacap.backends.native.lowering.lower import DTYPES, Lowering, lowers, sizes_of
+from dynacap.backends.native.lowering.promotion import HALVES
 
 aten = torch.ops.aten
 
 
 def filled(cx: Lowering, value: Any) -> Any:
     """The node's result with one number everywhere."""
-    if not isinstance(value, bool | int | float) or cx.result.dtype not in DTYPES:
+    dtype = cx.result.dtype
+    if not isinstance(value, Number | bool | int | float) or dtype not in DTYPES:
         return NotImplemented
-    number = Constant(as_dtype(value, cx.result.dtype), cx.result.dtype)
-    return Field(sizes_of(cx.result.shape), cx.result.dtype, lambda place: number)
+    if isinstance(value, Number) and dtype in HALVES:
+        return NotImplemented  # it may be too large, which is for the operator to say
+    number = constant(value, dtype)
+    return Field(sizes_of(cx.result.shape), dtype, lambda place: number)
 
 
 @lowers(aten.full.default, aten.full_like.default, aten.new_full.default)

@@ -14,10 +14,10 @@ import torch
 
 from dynacap.backends.native.loops.expression import Expression, Load, op
 from dynacap.backends.native.loops.index import ZERO, Index, Size
-from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.loops.program import Buffer, Number
 
 Place = tuple[Index, ...]
-Scalar = bool | int | float
+Scalar = Number | bool | int | float
 
 
 @dataclass(eq=False)

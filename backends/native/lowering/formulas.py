@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from dynacap.backends.native.loops.expression import Expression as E, Op, constant, op, where
+from dynacap.backends.native.loops.program import Number
+from dynacap.backends.native.lowering.promotion import HALVES
 
 Formula = Callable[..., Any]  # an expression, or NotImplemented
 _SQRT_HALF = math.sqrt(0.5)
@@ -22,11 +24,13 @@ _GELU_CUBE = 0.044715
 
 def add(a: E, b: E, alpha: float = 1) -> E:
     """``a + alpha * b``."""
+    a, b = as_stored(a, b), as_stored(b, a)
     return a + (b if alpha == 1 else b * alpha)
 
 
 def sub(a: E, b: E, alpha: float = 1) -> E:
     """``a - alpha * b``."""
+    a, b = as_stored(a, b), as_stored(b, a)
     return a - (b if alpha == 1 else b * alpha)
 
 
@@ -84,6 +88,13 @@ def as_operand(value: Any, like: E) -> E:
     return value if isinstance(value, E) else constant(value, like.dtype)
 
 
+def as_stored(value: Any, like: Any) -> Any:
+    """A number as a tensor of halves would hold it, which eager adds and compares."""
+    if isinstance(value, E) or not isinstance(like, E) or like.dtype not in HALVES:
+        return value
+    return rounded(constant(value, like.dtype))
+
+
 def fmod(a: E, b: Any) -> Any:
     """What is left of a division rounded towards zero: it has the dividend's sign."""
     return op("fmod", a, b) if isinstance(a, E) and a.dtype.is_floating_point else NotImplemented
@@ -91,6 +102,8 @@ def fmod(a: E, b: Any) -> Any:
 
 def pow_(a: Any, b: Any) -> Any:
     """Small whole and half exponents by multiplication and roots."""
+    if isinstance(b, Number):
+        return NotImplemented  # how eager computes it depends on the number
     if isinstance(b, E) or not isinstance(a, E):
         dtype = (a if isinstance(a, E) else b).dtype
         return op("pow", a, b) if dtype.is_floating_point else NotImplemented
@@ -354,6 +367,13 @@ def _named(name: str) -> Formula:
     return formula
 
 
+def _comparison(name: str) -> Formula:
+    def formula(a: E, b: Any) -> E:
+        return op(name, a, as_stored(b, a))
+
+    return formula
+
+
 def _rounding(name: str) -> Formula:
     """Integers are round already."""
 
@@ -408,7 +428,7 @@ IN_RESULT: dict[str, Formula] = {
 
 # In the dtype that the operands have together; the result is a truth value.
 IN_OPERANDS: dict[str, Formula] = {
-    **{f"{name}.{kind}": _named(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    **{f"{name}.{kind}": _comparison(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
        for kind in ("Tensor", "Scalar")},
     "isnan": _named("isnan"), "isinf": _named("isinf"), "isfinite": isfinite,
 }  # fmt: skip

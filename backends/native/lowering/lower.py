@@ -11,14 +11,16 @@ from torch._prims_common import is_non_overlapping_and_dense_or_false as _is_den
 from torch.fx import Graph, Node
 
 from dynacap.backends.native.loops.equation import Equation
+from dynacap.backends.native.loops.expression import chosen_by
 from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
 from dynacap.backends.native.loops.program import (
     Buffer,
     Call,
     Kind,
+    Number,
     View,
-    check_integer,
-    is_symbolic,
+    check_number,
+    varies,
 )
 from dynacap.backends.native.lowering.field import Field, Place, memory
 
@@ -71,7 +73,9 @@ class Lowering:
         value: Any = size_of(self.result)
         if _is_tensor(self.result):
             value = self.buffer(node.name, self.result, "input")
-        check_integer(self.result)
+        elif isinstance(self.result, torch.SymFloat):
+            value = Number(f"{node.name}__number")
+        check_number(self.result)
         self.inputs.append(value)
         return value
 
@@ -86,7 +90,7 @@ class Lowering:
     def _output(self, node: Node) -> None:
         values = node.args[0] if isinstance(node.args[0], list | tuple) else [node.args[0]]
         for output in values:
-            check_integer(output.meta.get("val") if isinstance(output, Node) else output)
+            check_number(output.meta.get("val") if isinstance(output, Node) else output)
         self.outputs = self.read(values)
         for value in self.outputs:
             if isinstance(value, Buffer) and value.kind == "temporary":
@@ -95,7 +99,9 @@ class Lowering:
     def _call_function(self, node: Node) -> Any:
         if node.target is operator.getitem:
             return self.read(node.args[0])[node.args[1]]
-        if isinstance(self.result, torch.SymInt | torch.SymFloat | torch.SymBool | int | float):
+        if isinstance(self.result, torch.SymFloat):
+            return _known_float(node, self.result)
+        if isinstance(self.result, torch.SymInt | torch.SymBool | int | float):
             return size_of(self.result)
         target = node.target
         if not isinstance(target, torch._ops.OpOverload):
@@ -109,12 +115,14 @@ class Lowering:
         try:
             fields = rule(self, *self.fields(node.args), **self.fields(node.kwargs))
         except TypeError:
-            if not any(map(is_symbolic, self.inputs)):
+            if not any(map(_varies, self.inputs)):
                 raise
-            fields = NotImplemented  # it needs the number of a size that is not known yet
+            fields = NotImplemented  # it needs a number that is not known yet
         if fields is NotImplemented:
             del self.steps[before:]
             return self._call(target)
+        if not node.users and _checks_an_index(fields):
+            return self._call(target)  # loops that nothing reads are not run
         if isinstance(fields, Field):
             made = self.store(fields, self.result, node.name)
             self._note_call(target, self.steps[before:], made)
@@ -312,7 +320,25 @@ def sizes_of(sizes: Sequence[Any]) -> tuple[Size, ...]:
 
 def size_of(value: Any) -> Any:
     """An int as it is, a symbolic one as its expression."""
-    return value.node.expr if isinstance(value, torch.SymInt | torch.SymFloat) else value
+    return value.node.expr if isinstance(value, torch.SymInt) else value
+
+
+def _varies(value: Any) -> bool:
+    """Whether an input is a number that varies, or has such a size."""
+    return any(
+        map(varies, (*value.shape, *value.strides) if isinstance(value, Buffer) else [value])
+    )
+
+
+def _checks_an_index(fields: Any) -> bool:
+    return isinstance(fields, Field) and next(chosen_by(fields.sample()), None) is not None
+
+
+def _known_float(node: Node, value: torch.SymFloat) -> float:
+    """A float that tracing has fixed; what varies is computed before the graph."""
+    if not value.node.expr.is_number:
+        raise NotImplementedError(f"{node.name} is a float that the graph computes")
+    return float(value.node.expr)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
+from dynacap.backends.native.loops.program import Number
 from dynacap.backends.native.lowering.field import Field
 
 HALVES = (torch.bfloat16, torch.float16)
@@ -17,9 +18,13 @@ def promoted(*operands: Any) -> torch.dtype:
     """The dtype to which torch brings fields and numbers before it compares or adds them."""
     return _promoted(
         tuple(
-            (x.dtype, not x.shape) if isinstance(x, Field) else type(x)
+            (x.dtype, not x.shape)
+            if isinstance(x, Field)
+            else float
+            if isinstance(x, Number)
+            else type(x)
             for x in operands
-            if isinstance(x, Field | bool | int | float)
+            if isinstance(x, Field | Number | bool | int | float)
         )
     )
 

@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <string.h>
 
 Py_ssize_t tensor_impl_offset;
 PyTypeObject *tensor_type;
@@ -33,10 +34,10 @@ struct graph_ {
     PyObject *pending;   /* owned; pending(self, args) is the call while `run` is NULL */
     PyObject *make_step;  /* owned; make_step(index) is the callable for one step */
     PyObject *steps;      /* owned dict: those made already */
-    PyObject *inputs;     /* owned bytes: 't' a tensor, 's' a size, '-' not read */
-    PyObject *outputs;    /* owned tuple: None a tensor, a type a size, else the value itself */
+    PyObject *inputs;     /* owned bytes: 't' a tensor, 's' a size, 'f' a float, '-' not read */
+    PyObject *outputs;    /* owned tuple: None a tensor, a type a number, else the value itself */
     PyObject *constants;  /* owned tuple of tensors */
-    Py_ssize_t ntensors, nsizes, nconstants;
+    Py_ssize_t ntensors, nnumbers, nconstants;
 };
 
 static inline uintptr_t
@@ -45,10 +46,10 @@ impl_of(PyObject *tensor)
     return *(uintptr_t *)((char *)tensor + tensor_impl_offset);
 }
 
-/* Fill in where the arguments are; -1 with an exception set for what is no tensor, or no size. */
+/* Fill in where the arguments are; -1 with an exception set for what is no tensor, or no number. */
 static int
 read_arguments(Graph *self, PyObject *const *args, Py_ssize_t nargs, uintptr_t *impls,
-               int64_t *sizes)
+               int64_t *numbers)
 {
     const char *kinds = PyBytes_AS_STRING(self->inputs);
     if (nargs != PyBytes_GET_SIZE(self->inputs)) {
@@ -66,10 +67,17 @@ read_arguments(Graph *self, PyObject *const *args, Py_ssize_t nargs, uintptr_t *
             *impls++ = impl_of(args[i]);
         }
         else if (kinds[i] == 's') {
-            *sizes = PyLong_AsLongLong(args[i]);
-            if (*sizes++ == -1 && PyErr_Occurred()) {
+            *numbers = PyLong_AsLongLong(args[i]);
+            if (*numbers++ == -1 && PyErr_Occurred()) {
                 return -1;
             }
+        }
+        else if (kinds[i] == 'f') {
+            double number = PyFloat_AsDouble(args[i]);
+            if (number == -1 && PyErr_Occurred()) {
+                return -1;
+            }
+            memcpy(numbers++, &number, sizeof(number));
         }
     }
     for (Py_ssize_t i = 0; i < self->nconstants; i++) {
@@ -93,6 +101,11 @@ output(PyObject *kind, Tensor tensor, int64_t number)
 {
     if (kind == Py_None) {
         return torch.wrap(tensor);
+    }
+    if (kind == (PyObject *)&PyFloat_Type) {
+        double value;
+        memcpy(&value, &number, sizeof(value));
+        return PyFloat_FromDouble(value);
     }
     return PyType_Check(kind) ? PyLong_FromLongLong(number) : Py_NewRef(PyTuple_GET_ITEM(kind, 0));
 }
@@ -145,8 +158,8 @@ run_library(Graph *self, PyObject *const *args, Py_ssize_t nargs, char *room)
     Py_ssize_t nin = self->ntensors + self->nconstants, nout = PyTuple_GET_SIZE(self->outputs);
     Tensor *in = (Tensor *)room, *out = in + nin;
     uintptr_t *impls = (uintptr_t *)(out + nout);
-    int64_t *sizes = (int64_t *)(impls + nin), *numbers = sizes + self->nsizes;
-    if (read_arguments(self, args, nargs, impls, sizes) < 0) {
+    int64_t *given = (int64_t *)(impls + nin), *numbers = given + self->nnumbers;
+    if (read_arguments(self, args, nargs, impls, given) < 0) {
         if (!PyErr_ExceptionMatches(PyExc_OverflowError)) {
             return NULL;
         }
@@ -161,7 +174,7 @@ run_library(Graph *self, PyObject *const *args, Py_ssize_t nargs, char *room)
         numbers[i] = 0;
     }
     PyThreadState *state = PyEval_SaveThread();
-    int failed = self->run(self, in, sizes, out, numbers);
+    int failed = self->run(self, in, given, out, numbers);
     PyEval_RestoreThread(state);
     PyObject *made = NULL;
     if (!failed) {
@@ -185,7 +198,7 @@ graph_call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames
     if (self->run == NULL) {
         return call_pending(self, args, nargs);
     }
-    Py_ssize_t words = 2 * (self->ntensors + self->nconstants) + self->nsizes
+    Py_ssize_t words = 2 * (self->ntensors + self->nconstants) + self->nnumbers
                        + 2 * PyTuple_GET_SIZE(self->outputs);
     uint64_t few[FEW];
     char *room = words <= FEW ? (char *)few : PyMem_Malloc((size_t)words * sizeof(uint64_t));
@@ -301,7 +314,7 @@ graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->nconstants = PyTuple_GET_SIZE(constants);
     for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(inputs); i++) {
         self->ntensors += PyBytes_AS_STRING(inputs)[i] == 't';
-        self->nsizes += PyBytes_AS_STRING(inputs)[i] == 's';
+        self->nnumbers += strchr("sf", PyBytes_AS_STRING(inputs)[i]) != NULL;
     }
     self->steps = PyDict_New();
     if (self->steps == NULL) {

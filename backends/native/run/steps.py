@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from dynacap.backends.native.loops.program import Buffer, Call, is_symbolic, symbolic
+from dynacap.backends.native.loops.program import (
+    Buffer,
+    Call,
+    Number,
+    is_symbolic,
+    numbers_of,
+)
 
 Step = Callable[..., tuple[Any, ...]]
 
 
 def make_step(call: Call) -> Step:
-    """``step(*tensors, *sizes)`` calls the operator with these for its buffers and its symbols."""
-    buffers, symbols = list(call.buffers()), symbolic(call)
+    """``step(*tensors, *numbers)`` calls the operator with these for its buffers and for what
+    varies: sizes, and floats by their bits."""
+    buffers, varying = list(call.buffers()), numbers_of(call)
     positions = iter(range(len(buffers)))
-    sizes = iter(range(len(buffers), len(buffers) + len(symbols)))
-    constants: dict[str, Any] = {"target": call.target}
+    numbers = iter(range(len(buffers), len(buffers) + len(varying)))
+    constants: dict[str, Any] = {"target": call.target, "as_float": _as_float}
 
     def text(value: Any) -> str:
         if isinstance(value, Buffer):
             return f"given[{next(positions)}]"
         if is_symbolic(value):
-            return f"given[{next(sizes)}]"
+            return f"given[{next(numbers)}]"
+        if isinstance(value, Number):
+            return f"as_float(given[{next(numbers)}])"
         if isinstance(value, list | tuple):
             items = "".join(f"{text(item)}, " for item in value)
             return f"[{items}]" if isinstance(value, list) else f"({items})"
@@ -35,6 +45,11 @@ def make_step(call: Call) -> Step:
     parts += [f"{name}={text(arg)}" for name, arg in call.kwargs.items()]
     function = eval(f"lambda *given: target({', '.join(parts)})", constants)
     return lambda *given: _as_tuple(function(*given))
+
+
+def _as_float(bits: int) -> float:
+    number: float = struct.unpack("d", struct.pack("q", bits))[0]
+    return number
 
 
 def _as_tuple(result: Any) -> tuple[Any, ...]:

@@ -6,7 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from dynacap.backends.native.loops.equation import Equation, extent
-from dynacap.backends.native.loops.expression import Expression, Load, loads, rewrite, substitute
+from dynacap.backends.native.loops.expression import (
+    Expression,
+    Load,
+    chosen_by,
+    loads,
+    rewrite,
+    substitute,
+)
 from dynacap.backends.native.loops.index import Axis, Index
 from dynacap.backends.native.loops.program import Buffer
 from dynacap.backends.native.schedule.cost import CHEAP, TRIVIAL, heavy
@@ -68,6 +75,8 @@ def _expanded(
         if not isinstance(node, Load) or node.buffer not in open_:
             return None
         source = open_[node.buffer]
+        if size < extent(source.axes) and next(chosen_by(source.value), None) is not None:
+            return None  # an index may be out of range where this reader does not look
         if not _worth(source, readers[node.buffer], size):
             return None
         key = (node.buffer, node.offset)

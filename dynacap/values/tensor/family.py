@@ -146,8 +146,6 @@ class TensorFamily:
 
     def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
         """An operator on numbers, a symbolic one among them; None if it is to be fixed."""
-        if type(left) is TensorValue or type(right) is TensorValue:
-            return None
         found: Value | None = self.symbols.arithmetic(t, symbol, left, right)
         return found
 

@@ -254,6 +254,8 @@ class Symbols:
     ) -> Value | None:
         """A comparison, answered for this capture and guarded, or by the graph where a tensor gives
         the number; None if it has to be fixed."""
+        if not {left.cls, right.cls} <= {int, float, bool}:
+            return None
         unknown = None in (_now(left), _now(right))
         if not unknown and (left.cls is not int or right.cls is not int):
             return None

@@ -205,7 +205,21 @@ def test_a_child_of_a_fork_compiles(folder: Path) -> None:
     assert done.stdout == "0\n"
 
 
-def test_unknown_modes_and_options_are_refused() -> None:
-    for how in ({"mode": "fast"}, {"options": {"speed": 1}}):
-        with pytest.raises(dynacap.BackendCompilerFailed, match="native"):
-            run(**how)
+def test_unknown_modes_are_refused() -> None:
+    with pytest.raises(dynacap.BackendCompilerFailed, match="native"):
+        run(mode="fast")
+
+
+@pytest.mark.parametrize(
+    "mode", ["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
+)
+def test_modes_of_torch_compile_are_taken(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+    run(mode=mode)
+    assert counts()[0] == 1
+    assert not caplog.records
+
+
+def test_options_of_others_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    run(options={"triton.cudagraphs": True})
+    assert counts()[0] == 1
+    assert "backend 'native' has no use for options={'triton.cudagraphs': True}" in caplog.text

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from dynacap.testing import check_same
+from tests.backends.native.against_eager import compiled
+
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 pytestmark = [pytest.mark.torch, pytest.mark.cc]
@@ -64,6 +67,19 @@ def test_cross_entropy_and_its_gradient(same: Same, reduction: str) -> None:
         return torch.ops.aten._log_softmax_backward_data(of_loss, x, 1, torch.float32)
 
     assert same(backward, g, F.log_softmax(x, 1), target, w, total).calls == []
+
+
+def test_an_index_counts_where_nothing_is_made_of_it() -> None:
+    def unused(x: Any, i: Any) -> Any:
+        x.index_select(0, i)
+        return x + 1
+
+    def in_part(x: Any, i: Any) -> Any:
+        return (x.index_select(0, i) * 2)[:1]
+
+    x, good, wrong = torch.randn(4, 2), torch.tensor([0, 3]), torch.tensor([0, 9])
+    for function in (unused, in_part):
+        check_same(function, (x, good), (x, wrong), compile=compiled)
 
 
 def test_an_index_that_lies_outside_reads_nothing_and_is_told_of(
