@@ -33,8 +33,8 @@ def alone(group: Group) -> Call | None:
         equation.buffer.dtype, ()
     ):
         return None
-    read = all(_like(equation, load, call.args[0]) for load in loads(equation.value))
-    return call if read else None
+    read = [_like(equation, load, call.args[0]) for load in loads(equation.value)]
+    return call if read and all(read) else None
 
 
 def _like(equation: Equation, operand: Load, source: Buffer) -> bool:

@@ -85,6 +85,10 @@ def test_without_gradient(function: Any) -> None:
     same(function, few(4, 4), few(4, 4))
 
 
+def test_a_function_of_what_is_known() -> None:
+    same(lambda x: (torch.ones(1).sin(), torch.full((9, 1000), 2.0)[:8].log(), x), few(3))
+
+
 def test_nothing_but_an_input() -> None:
     same(lambda x: (x + 1, x), few(3))
 
