@@ -20,7 +20,8 @@ _enter_mode = torch._C._set_dispatch_mode
 _autograd: Any = torch._C._autograd
 _leave_mode = torch._C._unset_dispatch_mode
 _empty_strided = torch.empty_strided
-_FILTERS: list[Any] = [("ignore", None, Warning, None, 0)]
+SILENCE: list[Any] = [("ignore", None, Warning, None, 0)]
+"""The filters of warnings during a capture."""
 _LOGS = [
     logging.getLogger(name)
     for name in (
@@ -33,7 +34,7 @@ _LOGS = [
 
 def raise_warnings_of(module: str) -> None:
     """Have warnings raise in a module that calls C in the program's place: they are its own."""
-    _FILTERS.insert(0, ("error", None, Warning, module, 0))
+    SILENCE.insert(0, ("error", None, Warning, module, 0))
 
 
 class FakeWorld:
@@ -125,7 +126,7 @@ class _Silence:
             self._depth += 1
             if self._depth == 1:
                 self._before = warnings.filters, [each.disabled for each in _LOGS]
-                warnings.filters = _FILTERS
+                warnings.filters = SILENCE
                 for each in _LOGS:
                     each.disabled = True
 
@@ -137,7 +138,7 @@ class _Silence:
                 filters, disabled = self._before
                 for each, before in zip(_LOGS, disabled, strict=True):
                     each.disabled = before
-                if warnings.filters is _FILTERS:  # else someone else put something there
+                if warnings.filters is SILENCE:  # else someone else put something there
                     warnings.filters = filters
 
 

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from dynacap.backends.fakes.world import SILENCE
 from dynacap.guards.raw import IMMUTABLE_TYPE, is_a, storage
 from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
 from dynacap.hook import original_code
@@ -197,6 +198,8 @@ def build_slice(t: Tracer, real: Any, source: Source | None) -> Value:
 @builds_subclasses(list)
 def build_list(t: Tracer, real: Any, source: Source | None) -> Value:
     """A list or an instance of a subclass; its length is guarded when its items are needed."""
+    if real is SILENCE:  # Python's own are there when the step runs that reads them
+        t.graph_break("warning", "the filters of warnings are read")
     guard_type(t, real, source)
     return ListValue(lambda: _items(t, list, real, source), type(real), real, source)
 
