@@ -235,6 +235,27 @@ def test_text_of_a_list_that_is_too_deep(x: Tensor) -> Any:
         return x + 1
 
 
+class Shrinks:
+    """Takes an item off the list that it is in when it is asked for its text."""
+
+    def __init__(self, home: list[Any]) -> None:
+        self.home = home
+
+    def __repr__(self) -> str:
+        if self.home:
+            self.home.pop()
+        return f"of {len(self.home)}"
+
+
+@program((X,), breaks=0)
+def test_text_of_a_list_that_shrinks_meanwhile(x: Tensor) -> Any:
+    home: list[Any] = []
+    home += [Shrinks(home) for _ in range(5)]
+    text = repr(home)
+    home[:] = [1, home, x.shape, Shrinks([]), 2.5]
+    return text, len(home), str(home), x + 1
+
+
 @program((X, slice([], 1)), breaks=0)
 def test_a_slice_from_outside_that_is_no_constant(x: Tensor, made: Any) -> Any:
     return x + 1, type(made.start), made.stop

@@ -108,6 +108,14 @@ def _default_text(t: Tracer, self: DictValue) -> str:
     return f"{self.cls.__name__}({factory}, {dict(_pairs(t, self))!r})"
 
 
+def _list_text(t: Tracer, self: Any) -> str:
+    """A list's, which its items may change while they are asked for theirs."""
+    texts: list[str] = []
+    while len(texts) < len(self.items):
+        texts.append(to_repr(t, t.force_item(self.items, len(texts))))
+    return f"[{', '.join(texts)}]"
+
+
 def _set_text(t: Tracer, self: SetValue) -> str:
     items = ", ".join(to_repr(t, item) for item in ordered(t, self))
     if self.cls is set and items:
@@ -118,7 +126,7 @@ def _set_text(t: Tracer, self: SetValue) -> str:
 # what stands for a container inside itself ("set" is the class's name), and the text of one, by a
 # real one that holds stand-ins
 _TEXTS: dict[Any, tuple[str, Callable[[Tracer, Any], str]]] = {
-    list.__repr__: ("[...]", lambda t, self: repr(_shown(t, self))),
+    list.__repr__: ("[...]", _list_text),
     tuple.__repr__: ("(...)", lambda t, self: repr(tuple(_shown(t, self)))),
     deque.__repr__: ("[...]", lambda t, self: _renamed(self, deque(_shown(t, self), self.maxlen))),
     dict.__repr__: ("{...}", lambda t, self: repr(dict(_pairs(t, self)))),
