@@ -22,19 +22,22 @@ class HashedKey:
     asks again (see :func:`check_again`): neither may have effects of its own.
     """
 
-    __slots__ = ("_hash", "machine", "step", "value")
+    __slots__ = ("machine", "said", "step", "value")
 
     def __init__(self, machine: Outside, value: Value) -> None:
         self.machine = machine
         self.value = value
         self.step = machine.whole_steps
-        self._hash = self.asked()
+        self.said = self.asked()
         machine.user_keys = True
 
     def asked(self) -> int:
         """What the traced ``__hash__`` says now."""
         ask = lambda: call_special(self.machine, self.value, "__hash__", [])  # noqa: E731
-        return hash(self._without_effects(ask).constant())
+        said = self._without_effects(ask).constant()
+        if not isinstance(said, int):
+            self.machine.raise_error(TypeError, "__hash__ method should return an integer")
+        return said
 
     def _without_effects(self, ask: Callable[[], Value]) -> Value:
         before = self.machine.effects
@@ -45,7 +48,7 @@ class HashedKey:
         return answer
 
     def __hash__(self) -> int:
-        return self._hash
+        return self.said  # not the hash of that: Python takes what fits as it is
 
     def __eq__(self, other: object) -> bool:
         right = other.value if isinstance(other, HashedKey) else other
@@ -69,7 +72,7 @@ def check_again(machine: Outside, keys: Iterable[Key]) -> None:
         asked += own
         others = alike.setdefault(hash(key), [])
         try:
-            same = same and all(part.asked() == hash(part) for part in own) and key not in others
+            same = same and all(part.asked() == part.said for part in own) and key not in others
         except (UserRaise, NotConstant, GraphBreak):
             same = False
         others.append(key)

@@ -43,6 +43,7 @@ def _is_plain(cls: Any) -> bool:
         and cls.__reduce_ex__ is object.__reduce_ex__
         and cls.__reduce__ is object.__reduce__
         and cls.__new__ is object.__new__
+        and cls.__getattribute__ is object.__getattribute__
         and getattr(cls, "__getstate__", None) is getattr(object, "__getstate__", None)
         and not hasattr(cls, "__setstate__")
         and not hasattr(cls, "__getnewargs__")

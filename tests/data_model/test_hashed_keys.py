@@ -110,3 +110,37 @@ def test_iterators_and_frozen_sets_of_them(x: Tensor) -> Any:
     keys = iter(found)
     next(keys)
     return x + 1, next(keys).number, len(frozenset(found)), found[Key(2)]
+
+
+class Name(str):
+    """A key like any text, but in Python; the hash of a text is larger than that of a number."""
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other)
+
+
+class Odd:
+    def __hash__(self) -> int:
+        return 1.5  # type: ignore[return-value]
+
+
+@program((X,), (X,), breaks=None)
+def test_one_that_is_equal_to_a_text(x: Tensor) -> Any:
+    lengths = []
+    for letter in "abcdefghij":
+        found: dict[str, int] = {}
+        found[Name(letter)] = 1
+        found.update({letter: 2, "other": 3})
+        lengths.append((len(found), len({Name(letter), letter})))
+    return x + 1, lengths
+
+
+@program((X,), (X,), breaks=0)
+def test_a_hash_that_is_no_number(x: Tensor) -> Any:
+    try:
+        return {Odd(): 1}
+    except TypeError as error:
+        return str(error), x + 1

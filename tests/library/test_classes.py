@@ -2,6 +2,7 @@
 
 import abc
 import collections.abc
+import copy
 import dataclasses
 import enum
 import functools
@@ -628,3 +629,17 @@ def test_an_alias_of_a_callable_class_makes_its_instances(x: Tensor) -> Any:
     alias = cast(Any, Called)[[int], int]
     dynacap.graph_break()
     return x + 1, alias.__origin__, type(alias())
+
+
+class Uncopied:
+    """Hides how it is reduced."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__reduce"):
+            raise AttributeError(name)
+        return object.__getattribute__(self, name)
+
+
+@program((X,), breaks=None)
+def test_copies_of_what_hides_its_methods(x: Tensor) -> Any:
+    return caught(copy.copy, Uncopied())[:30], caught(copy.deepcopy, Uncopied())[:30], x + 1
