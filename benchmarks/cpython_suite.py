@@ -2,6 +2,7 @@
 
     python benchmarks/cpython_suite.py [--module NAME ...] [--test TEXT] [--hook HOOK ...]
         [--jobs N] [--json FILE] [--verbose]
+    python benchmarks/cpython_suite.py --show     what is kept in results, as the README's table
 
 Each module of the interpreter's `test` package runs in processes of its own: without dynacap, and
 under each hook with every function of the tests' own code captured (test methods, what they define
@@ -32,6 +33,7 @@ from typing import Any
 from cpython_modules import environment, known, modules
 
 WORKER = Path(__file__).with_name("cpython_worker.py")
+RESULTS = Path(__file__).with_name("results") / "cpython_suite.json"
 HOOKS = ("pep523", "settrace")
 MOST_RESTARTS = 30
 MOST_TESTS = 60  # that may take the limit of a test, by the clock
@@ -244,6 +246,29 @@ def save_results(results: list[Result], path: Path) -> None:
     path.write_text(json.dumps(known, indent=1) + "\n")
 
 
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The README's table of all that a file of results has: a line for each Python and hook."""
+    yield (
+        "| Python, hook | modules run | tests | other verdict | known | frames captured whole "
+        "| in pieces | plain, and why |"
+    )
+    yield "|" + " --- |" * 8
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["python"], row["hook"]), []).append(row)
+    for (python, hook), of in sorted(groups.items()):
+        plain = sum((Counter(row["plain"]) for row in of), Counter())
+        whole, pieces = (sum(row[kind] for row in of) for kind in ("whole", "pieces"))
+        codes = whole + pieces + plain.total()
+        shares = [f"{100 * part / codes:.0f} %" for part in (whole, pieces, plain.total())]
+        counts = [len(of), sum(row["tests"] for row in of)]
+        counts += [sum(len(row[kind]) for row in of) for kind in ("differing", "excused")]
+        why = ", ".join(f"{reason} {count}" for reason, count in plain.most_common(4))
+        name = f"{python}, {'C' if hook == 'pep523' else hook}"
+        cells = [name, *(f"{count:,}" for count in counts), *shares[:2], f"{shares[2]} ({why})"]
+        yield f"| {' | '.join(cells)} |"
+
+
 def main() -> int:
     """Run what was asked for; the exit status tells whether all verdicts are the same."""
     parser = argparse.ArgumentParser(
@@ -256,7 +281,11 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=20, help="CPU seconds for one test")
     parser.add_argument("--json", type=Path, help="write all that was found to this file")
     parser.add_argument("--verbose", action="store_true", help="show how each test went wrong")
+    parser.add_argument("--show", action="store_true", help="the table of the results kept here")
     options = parser.parse_args()
+    if options.show:
+        print("\n".join(table(json.loads(RESULTS.read_text()))))
+        return 0
     print(HEADER)
     results: list[Result] = []
     with ThreadPoolExecutor(options.jobs) as pool:

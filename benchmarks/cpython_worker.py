@@ -110,12 +110,14 @@ class Capture:
         """Active again for each test, since tests of tracing end it."""
         return self.all.active()
 
-    def take(self, module: Any) -> None:
-        """See that functions which are called once are captured."""
+    def take(self) -> None:
+        """See that functions of the test package which are called once are captured."""
         from dynacap.testing import functions_in
 
-        for function in functions_in(vars(module), module.__name__):
-            self.all.take(function)
+        for name, module in list(sys.modules.items()):
+            if name.startswith("test."):
+                for function in functions_in(vars(module), name):
+                    self.all.take(function)
 
     def report(self) -> dict[str, Any]:
         """What became of the code objects that were offered, as far as it was not told yet."""
@@ -234,7 +236,7 @@ def run(options: argparse.Namespace, out: int) -> None:
     with active():
         module = importlib.import_module(f"test.{options.module}")
     if isinstance(counter, Capture):
-        counter.take(module)
+        counter.take()
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
     done = set(Path(options.done).read_text().splitlines()) if options.done else set()
     log = Log(out, active, counter.report if counter is not None else dict, options.limit)
