@@ -7,7 +7,17 @@ from typing import Any
 from dynacap.errors import GraphError
 from dynacap.fxlite.codegen import PythonCode, generate
 from dynacap.fxlite.lint import lint_graph
-from dynacap.fxlite.node import OPS, RESERVED_NAMES, Args, Kwargs, Node, Target, base_name, map_arg
+from dynacap.fxlite.node import (
+    OPS,
+    RESERVED_NAMES,
+    Args,
+    Kwargs,
+    Node,
+    Target,
+    base_name,
+    map_arg,
+    without_address,
+)
 from dynacap.fxlite.passes.dce import DeadCodeElimination
 from dynacap.fxlite.pickling import Record, from_records, to_records
 from dynacap.fxlite.printer import table
@@ -287,7 +297,7 @@ class Graph:
 
     def _new_base(self, wanted: object) -> str:
         if isinstance(wanted, str) and wanted.isidentifier():
-            name = wanted
+            name = without_address(wanted)
         else:
             name = base_name(wanted)
         if name in RESERVED_NAMES:

@@ -327,6 +327,12 @@ def target_text(target: object) -> str:
 
 _NOT_IN_NAMES = re.compile(r"\W+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_ADDRESS = re.compile(r"_object_at_0x[0-9a-f]+")
+
+
+def without_address(name: str) -> str:
+    """A name that is the same in each process, of what Python shows as ``<… object at 0x…>``."""
+    return _ADDRESS.sub("", name) if "_at_0x" in name else name
 
 
 def base_name(target: object) -> str:

@@ -94,7 +94,9 @@ def _input(node: Node, value: Any) -> str:
 
 def _node(node: Node) -> str:
     target = node.target if isinstance(node.target, str) else _name(node.target)
-    if node.op not in ("placeholder", "call_function", "call_method", "output"):
+    if node.op == "placeholder":
+        return node.name  # its target may hold an object's address
+    if node.op not in ("call_function", "call_method", "output"):
         raise _NoWords("an attribute of the graph")
     return f"{node.name} = {node.op} {target} {_said(node.args)} {_said(node.kwargs)}"
 

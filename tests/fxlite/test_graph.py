@@ -40,6 +40,13 @@ def test_names_are_unique_readable_and_never_shadow_builtins() -> None:
     ]  # fmt: skip
 
 
+def test_names_hold_no_address() -> None:
+    graph = Graph()
+    for address in ("7fc0fcf0d3b0", "1"):
+        graph.placeholder(f"state_Parameter_object_at_0x{address}_step")
+    assert names(graph) == ["state_Parameter_step", "state_Parameter_step_1"]
+
+
 def test_names_stay_unique_when_a_made_name_was_taken_by_hand() -> None:
     graph = Graph()
     x = graph.placeholder("add_1")

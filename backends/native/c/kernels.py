@@ -235,9 +235,11 @@ class _Writer:
             if number in scope.names:
                 return scope.names[number]
         text = self._spelled(node, texts)
-        if isinstance(node, Constant | Given | Position | Local) or (
-            uses < 2 and number not in outer
-        ):
+        if isinstance(node, Constant | Given | Position | Local):
+            return text
+        # What is overwritten is read before any store, as what runs in place takes for granted.
+        overwritten = isinstance(node, Load) and node.buffer in self.kernel.writes
+        if uses < 2 and number not in outer and not overwritten:
             return text
         name = f"v{next(self.fresh)}"
         scope = self.scopes[self.depth_of[number]]

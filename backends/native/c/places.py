@@ -11,10 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from dynacap.backends.native.c.calls import takes_result
-from dynacap.backends.native.loops.program import Buffer, Call, Program, View, buffers_in
+from dynacap.backends.native.loops.program import (
+    Buffer,
+    Call,
+    Program,
+    View,
+    seen_memory,
+    touched,
+)
 
 ALIGNMENT = 64
 
@@ -28,7 +33,7 @@ class Places:
         self.constants = [buffer for buffer in program.buffers if buffer.kind == "constant"]
         for constant in self.constants:
             self._given[constant] = len(self._given)
-        self._seen_by = dict(_aliases(program))
+        self._seen_by = seen_memory([s for s in program.steps if isinstance(s, Call)])
         self._last_use = self._last_uses(program)
         returned = {owner for buffer in _tensors(program.outputs) for owner in self._owners(buffer)}
         self.before: set[Buffer] = set()  # results that are there before the step that fills them
@@ -106,21 +111,6 @@ class Places:
         return max((span.offset + span.size for span in placed), default=0)
 
 
-def _aliases(program: Program) -> Iterator[tuple[Buffer, Buffer]]:
-    """Results of operators that see the memory of an argument, with that argument."""
-    for step in program.steps:
-        if isinstance(step, Call) and _sees_argument(step.target):
-            base = next(step.buffers(), None)
-            yield from ((result, base) for result in step.results if result and base)
-
-
-def _sees_argument(target: torch._ops.OpOverload) -> bool:
-    # Functionalization's own views do not say in their schemas that they are.
-    if target in (torch.ops.aten._unsafe_view.default, torch.ops.aten._reshape_alias.default):
-        return True
-    return any(each.alias_info for each in target._schema.returns)
-
-
 @dataclass
 class _Span:
     born: int
@@ -131,15 +121,6 @@ class _Span:
     def meets(self, other: _Span) -> bool:
         """Whether both live at one time."""
         return self.born <= other.dies and other.born <= self.dies
-
-
-def touched(step: Any) -> list[Buffer]:
-    """All buffers that a step reads or fills."""
-    if isinstance(step, View):
-        return [step.base]
-    if isinstance(step, Call):
-        return [*step.buffers(), *buffers_in(step.results)]
-    return [*step.reads, *step.writes]
 
 
 def _bytes(buffer: Buffer) -> int:

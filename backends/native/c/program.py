@@ -31,9 +31,11 @@ from dynacap.backends.native.loops.program import (
     symbols_of,
     varies,
 )
+from dynacap.backends.native.schedule.in_place import copies_to_itself
 
 # Operators that name places of a storage, not of a tensor.
 _PLACES_IN_STORAGE = frozenset({torch.ops.aten.as_strided_scatter.default})
+_TOO_LATE = "failed = 1; /* too late for that */"
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 HOST_FUNCTIONS = {
     "dynacap_python": (
@@ -246,8 +248,8 @@ class _Writer:
         if text.function is not None:
             self.functions[text.function.name] = text.function
         # It may raise when it has written, or has run code that is not torch's.
-        if call.target._schema.is_mutable or is_foreign(call):
-            self.lines.append("failed = 1; /* too late for that */")
+        if (call.target._schema.is_mutable or is_foreign(call)) and not copies_to_itself(call):
+            self.lines.append(_TOO_LATE)
         self._check(text.expression)
         self.lines += text.after
 
@@ -256,6 +258,8 @@ class _Writer:
         for buffer in kernel.writes:
             self._allocate(buffer)
         pointers = [self.pointer(buffer) for buffer in (*kernel.reads, *kernel.writes)]
+        if any(self.places.given(buffer) is not None for buffer in kernel.writes):
+            self.lines.append(_TOO_LATE)
         sizes = [size_text(size) for size in kernel.sizes]
         numbers = [number.name for number in kernel.numbers()]
         fault = ["&fault"] * kernel.faults

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import torch
 
@@ -98,6 +98,9 @@ class View:
         return f"{self.result.name} = view of {self.base.name}"
 
 
+Step: TypeAlias = "Kernel | Call | View"
+
+
 @dataclass(eq=False)
 class Program:
     """A whole graph.
@@ -110,7 +113,7 @@ class Program:
     buffers: list[Buffer]
     inputs: list[Buffer | Size | Number]
     outputs: list[Buffer | Size | Number | None]
-    steps: Sequence[Kernel | Call | View]
+    steps: Sequence[Step]
     sizes: tuple[Size, ...] = ()
 
     def __str__(self) -> str:
@@ -133,6 +136,35 @@ def leaves(value: Any) -> Iterator[Any]:
         yield from leaves(tuple(value.values()))
     else:
         yield value
+
+
+def touched(step: Step) -> list[Buffer]:
+    """All buffers that a step reads or fills."""
+    if isinstance(step, View):
+        return [step.base]
+    if isinstance(step, Call):
+        return [*step.buffers(), *buffers_in(step.results)]
+    return [*step.reads, *step.writes]
+
+
+def seen_memory(steps: Sequence[Step]) -> dict[Buffer, Buffer]:
+    """Each buffer that lies in another one's memory, with that."""
+    found: dict[Buffer, Buffer] = {}
+    for step in steps:
+        if isinstance(step, View):
+            found[step.result] = step.base
+        elif isinstance(step, Call) and sees_argument(step.target):
+            base = next(step.buffers(), None)
+            found.update((result, base) for result in step.results if result and base)
+    return found
+
+
+def sees_argument(target: torch._ops.OpOverload) -> bool:
+    """Whether what an operator gives lies in the memory of its first argument."""
+    # Functionalization's own views do not say in their schemas that they are.
+    if target in (torch.ops.aten._unsafe_view.default, torch.ops.aten._reshape_alias.default):
+        return True
+    return any(each.alias_info for each in target._schema.returns)
 
 
 def is_symbolic(value: Any) -> bool:

@@ -13,6 +13,7 @@ from dynacap.backends.native.loops.kernel import Kernel
 from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic, symbols_of
 from dynacap.backends.native.lowering import creation, gathering, joining, pointwise, reductions
 from dynacap.backends.native.lowering.lower import RULES, Lowering, Rule
+from dynacap.backends.native.schedule.in_place import write_in_place
 from dynacap.backends.native.schedule.plan import schedule
 
 _loops = log.channel("loops")
@@ -73,4 +74,5 @@ def _program(graph: Graph, rules: Mapping[torch._ops.OpOverload, Rule]) -> Progr
     for step in program.steps:
         if isinstance(step, Kernel):
             step.sizes = symbols
+    write_in_place(program)
     return program

@@ -70,6 +70,8 @@ class Fusion:
         """The group with the equation in it, perhaps with fewer rows than it had."""
         if not related and group.rows != natural_rows(equation):
             return None
+        if _would_idle(group, equation):
+            return None
         if group.join(equation):
             return group
         if not related:
@@ -80,6 +82,14 @@ class Fusion:
             if together is not None:
                 return together
         return None
+
+
+def _would_idle(group: Group, equation: Equation) -> bool:
+    """Whether a large equation would have too few rows in a group for all cores."""
+    rows, size = group.rows, extent(equation.axes) * extent(equation.reduced)
+    if not isinstance(rows, int) or not isinstance(size, int):
+        return False
+    return size > _SMALL and rows < min(_ENOUGH_ROWS, natural_rows(equation))
 
 
 def share(group: Group, equation: Equation) -> bool:

@@ -30,7 +30,7 @@ def inline(equations: Sequence[Equation], pinned: frozenset[Buffer]) -> list[Equ
     open_: dict[Buffer, Equation] = {}
     done: list[Equation] = []
     for equation in equations:
-        equation.value = _expanded(equation.value, open_, readers, equation)
+        equation.value = _expanded(equation.value, open_, readers, equation, pinned)
         if _pointwise(equation):
             open_[equation.buffer] = equation
         done.append(equation)
@@ -66,6 +66,7 @@ def _expanded(
     open_: Mapping[Buffer, Equation],
     readers: Mapping[Buffer, int],
     reader: Equation,
+    pinned: frozenset[Buffer],
 ) -> Expression:
     """A value with the loads replaced that should be."""
     done: dict[tuple[Buffer, Index], Expression] = {}
@@ -77,7 +78,8 @@ def _expanded(
         source = open_[node.buffer]
         if size < extent(source.axes) and next(chosen_by(source.value), None) is not None:
             return None  # an index may be out of range where this reader does not look
-        if not _worth(source, readers[node.buffer], size):
+        stored = node.buffer in pinned
+        if not _worth(source, readers[node.buffer], size, stored=stored):
             return None
         key = (node.buffer, node.offset)
         if key not in done:
@@ -87,11 +89,11 @@ def _expanded(
     return rewrite(value, leaf)
 
 
-def _worth(source: Equation, readers: int, size: int) -> bool:
+def _worth(source: Equation, readers: int, size: int, *, stored: bool) -> bool:
     work = heavy(source.value)
     if work <= TRIVIAL:
         return True
-    if readers > 1 or work > _LARGEST:
+    if stored or readers > 1 or work > _LARGEST:
         return False
     return work <= CHEAP or _not_smaller(extent(source.axes), size)
 

@@ -105,6 +105,21 @@ def test_what_is_laid_out_otherwise_is_another_graph(
     assert len(written) == 2
 
 
+def test_an_optimizer_s_state_is_named_alike_in_each_process(written: list[Any]) -> None:
+    kept = []
+    for _ in range(2):
+        parameters = [torch.nn.Parameter(torch.ones(3)) for _ in range(2)]
+        optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+        kept.append(optimizer)  # so that addresses differ
+        step = dynacap.compile(optimizer.step, backend="native")
+        for _ in range(2):
+            for parameter in parameters:
+                parameter.grad = torch.ones(3)
+            step()
+        dynacap.reset()
+    assert len(written) == 2  # the first step makes the state
+
+
 def test_another_number_is_another_graph(written: list[Any]) -> None:
     for number in (1, 1.0, True, -0.0, 0.0):
         run(lambda x, n=number: x + n, torch.zeros(3))
