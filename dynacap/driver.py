@@ -27,7 +27,7 @@ from dynacap.hook.bodies import is_body
 from dynacap.hook.protocol import Finish
 from dynacap.place import Place, hidden_codes as place_codes
 from dynacap.running import Runner, Values, ended, hidden_codes, taken, without_ours
-from dynacap.suspend import Suspend
+from dynacap.suspend import Suspend, suspend_watched
 from dynacap.torch_compile import compiles_late, skip_code
 
 _NO_FRAMES = (
@@ -94,7 +94,11 @@ class Driver:
                 elif stack and not rest:
                     return self._bare(sites, values)
                 else:
+                    watched = self._watched()
                     sites, values = self._advance(sites, values, plain, stack, rest)
+                    if sites and not watched and self._watched():
+                        suspend = suspend_watched(sites, *values)
+                        continue
                 suspend = self._run_piece(sites, values, rest) if sites else values[0]
             if not rest:
                 return suspend
@@ -159,6 +163,10 @@ class Driver:
             self._learn(sites, runner)
         return waiting if outcome is None else (*waiting, outcome), values
 
+    def _watched(self) -> bool:
+        """Whether a trace function of the user's is told of each line that runs."""
+        return self.hook.capabilities.replaces_running_frame and sys.gettrace() is not None
+
     def _take(self, site: Site, own: Values) -> None:
         """What the instruction that runs next may call is captured already then.
 
@@ -184,6 +192,10 @@ class Driver:
     def table_at(self, sites: Sites) -> Any:
         """The entries at which frames at these sites go on; asked by the hook, like `thrown`."""
         return self.session.piece(sites).table
+
+    def watched_at(self, sites: Sites) -> Any:
+        """The same where the instruction before has set a trace function."""
+        return functools.partial(suspend_watched, sites)
 
     def thrown(self, sites: Sites, values: Values, error: BaseException) -> Any:
         """An exception left the frame for which these wait."""

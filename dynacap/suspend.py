@@ -40,6 +40,11 @@ def suspend_plain(sites: tuple[Site, ...] | None, *flat: Any) -> Suspend:
     return Suspend(sites, flat, plain=True)
 
 
+def suspend_watched(sites: tuple[Site, ...], *flat: Any) -> Suspend:
+    """Have all frames run on as plain Python: a trace function is told of them."""
+    return Suspend(sites, flat, stack=True)
+
+
 def suspend_failed(
     interruption: Callable[[], BaseException | None], sites: tuple[Site, ...] | None, *flat: Any
 ) -> Suspend:

@@ -132,7 +132,7 @@ class Hook(Protocol):
         """What goes on from a suspended region: ``driver.finish``, or by ``paths`` where it can.
 
         A path says what ``driver`` did before: see :meth:`path`.  It is asked for the rest by
-        ``finish``, ``offer``, ``table_at`` and ``thrown``.
+        ``finish``, ``offer``, ``table_at``, ``watched_at`` and ``thrown``.
         """
 
     def path(

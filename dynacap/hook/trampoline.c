@@ -35,7 +35,7 @@ static PyTypeObject *path_type = NULL;       /* owned */
 static PyTypeObject *trampoline_type = NULL; /* owned */
 static PyTypeObject *suspend_type = NULL;    /* owned */
 static PyObject *name_sites, *name_values, *name_plain, *name_stack, *name_finish, *name_offer,
-    *name_table_at, *name_thrown, *empty;
+    *name_table_at, *name_watched_at, *name_thrown, *empty;
 
 void
 trampoline_set_types(PyTypeObject *path, PyTypeObject *trampoline)
@@ -49,6 +49,7 @@ trampoline_set_types(PyTypeObject *path, PyTypeObject *trampoline)
     name_finish = PyUnicode_InternFromString("finish");
     name_offer = PyUnicode_InternFromString("offer");
     name_table_at = PyUnicode_InternFromString("table_at");
+    name_watched_at = PyUnicode_InternFromString("watched_at");
     name_thrown = PyUnicode_InternFromString("thrown");
     empty = PyTuple_New(0);
 }
@@ -159,7 +160,8 @@ throw_to_waiting(PyObject *driver, Path *path, PyObject *const *kept)
 
 /* Go on at the table with what waits (`kept`, borrowed) and what the step gave. */
 static PyObject *
-call_table(PyObject *driver, Path *path, Py_ssize_t outcome, PyObject **kept, PyObject *given)
+call_table(PyObject *driver, Path *path, Py_ssize_t outcome, int watched, PyObject **kept,
+           PyObject *given)
 {
     PyObject *few[FEW], **flat = few;
     int ended = PyTuple_GET_ITEM(path->ends, outcome) == Py_True;
@@ -167,7 +169,9 @@ call_table(PyObject *driver, Path *path, Py_ssize_t outcome, PyObject **kept, Py
         return Py_NewRef(PyTuple_GET_ITEM(given, 0));
     }
     Py_ssize_t count = path->waiting + (ended ? 0 : path->head), more = PyTuple_GET_SIZE(given);
-    PyObject *table = table_at(driver, path, outcome), *result = NULL;
+    PyObject *sites = PyTuple_GET_ITEM(path->sites, outcome), *result = NULL;
+    PyObject *table = watched ? PyObject_CallMethodOneArg(driver, name_watched_at, sites)
+                              : table_at(driver, path, outcome);
     if (table != NULL && count + more > FEW) {
         flat = PyMem_New(PyObject *, count + more);
     }
@@ -209,14 +213,17 @@ go_on(PyObject *driver, Path *path, PyObject **kept, PyObject *own)
 {
     Py_ssize_t outcome;
     PyObject *result = NULL, *state, *given;
+    PyThreadState *tstate = PyThreadState_Get();
+    int watched = tstate->c_tracefunc != NULL;
     PyObject *pair = run_step(driver, path, own);
+    watched = !watched && tstate->c_tracefunc != NULL; /* since this very instruction */
     if (pair == NULL) {
         return throw_to_waiting(driver, path, kept);
     }
     if (PyArg_ParseTuple(pair, "nO", &outcome, &state)
         && (given = PySequence_Tuple(state)) != NULL) {
         Py_CLEAR(pair);
-        result = call_table(driver, path, outcome, kept, given);
+        result = call_table(driver, path, outcome, watched, kept, given);
         Py_DECREF(given);
     }
     Py_XDECREF(pair);

@@ -5,9 +5,12 @@ import traceback
 import types
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
+import dynacap
+from dynacap.hook import choose_hook
 from dynacap.testing import program
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -166,3 +169,39 @@ def test_functions_under_a_trace_function(x: Tensor, log: list[Any]) -> Any:
     x = traced(x)
     sys.settrace(None)
     return traced(x)
+
+
+@dynacap.disable
+def watch(log: list[Any]) -> None:
+    def tracer(frame: types.FrameType, event: str, arg: object) -> Any:
+        if frame.f_code.co_name != "doubled":
+            return None
+        log.append((frame.f_code.co_name, event, frame.f_lineno))
+        return tracer
+
+    sys.settrace(tracer)
+
+
+def doubled(x: Tensor) -> Tensor:
+    y = x + x
+    return y * 1
+
+
+def watches(x: Tensor, log: list[Any]) -> Tensor:
+    x = x + 1
+    watch(log)
+    return doubled(x)
+
+
+@pytest.mark.skipif(
+    not choose_hook().capabilities.replaces_running_frame, reason="it has the trace function"
+)
+@program((X, []), (X, []), (X, []), breaks=None)
+def test_a_trace_function_that_appears_is_told_of_what_follows(x: Tensor, log: list[Any]) -> Any:
+    before = sys.gettrace()
+    try:
+        y = watches(x, log) + 1
+        y = doubled(y)
+    finally:
+        sys.settrace(before)
+    return y
