@@ -10,7 +10,6 @@ from dynacap.guards.raw import HEAP_TYPE, is_a, type_flags
 _HELD_ANYWAY = frozenset(
     {
         types.CodeType,
-        types.BuiltinFunctionType,
         types.WrapperDescriptorType,
         types.MethodDescriptorType,
         types.GetSetDescriptorType,
@@ -21,6 +20,9 @@ _HELD_ANYWAY = frozenset(
 
 def _lives_on(obj: object) -> bool:
     """Whether holding ``obj`` costs nothing: static types, code, what C modules define."""
+    if type(obj) is types.BuiltinFunctionType:
+        home = obj.__self__
+        return type(home) is types.ModuleType and vars(home).get(obj.__name__) is obj
     if type(obj) in _HELD_ANYWAY:
         return True
     return is_a(obj, type) and not type_flags(obj) & HEAP_TYPE

@@ -248,7 +248,7 @@ class Machine(Outside):
 
     def raise_real(self, error: BaseException) -> NoReturn:
         """Raise in the traced program what folding an operation raised for real."""
-        if makes_more(type(error), len(error.args)):
+        if makes_more(type(error), len(error.args)) or _came_of_another(error):
             self.graph_break("exception", f"{type(error).__name__} is raised")
         made = ExceptionValue(type(error), [self.wrap(arg, None) for arg in error.args])
         for note in getattr(error, "__notes__", ()):
@@ -294,3 +294,11 @@ class Machine(Outside):
     def tensor_method(self, name: str, args: list[Value], kwargs: Kwargs) -> Value:
         """Put a call of a tensor method into the graph."""
         return self.tensors.method(self, name, args, kwargs)
+
+
+def _came_of_another(error: BaseException) -> bool:
+    """Whether it has a cause or context that the call made, and not we by handling one of ours."""
+    other = error.__cause__ or error.__context__
+    entry = other.__traceback__ if other is not None else None
+    ours = entry is not None and entry.tb_frame.f_code.co_filename.startswith(_OURS)
+    return other is not None and not ours

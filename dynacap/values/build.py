@@ -100,7 +100,11 @@ def build_known(t: Tracer, real: Any, source: Source | None) -> Value:
     if source is not None:
         if is_a(real, _BOUND) and _is_bound(real):
             return _build_builtin_method(t, real, source)
-        t.guard("IdIs", source, real)
+        if type(real) in (staticmethod, classmethod):  # Python cannot refer to them weakly
+            t.guard("TypeIs", source, type(real))
+            t.guard("IdIs", Attr(source, "__func__"), real.__func__)
+        else:
+            t.guard("IdIs", source, real)
     return Known(real, source=source)
 
 

@@ -243,3 +243,17 @@ def test_fields_that_are_set_and_deleted(x: Tensor) -> Any:
         set_and_deleted(KeyError(), "__suppress_context__", 1, None, True),
         x + 1,
     )
+
+
+@program((X,), breaks=None)
+def test_what_the_library_raised_because_of_another(x: Tensor) -> Any:
+    try:
+        try:
+            raise OSError("outer")
+        except OSError:
+            x = x + 1
+            "a..b".encode("idna")
+    except UnicodeError as error:
+        first = error.__context__
+        return x, repr(error.__cause__), repr(first), repr(first and first.__context__)
+    return None
