@@ -1,13 +1,14 @@
 """What dynacap costs per warm call, and to capture, beside torch.compile(backend="eager").
 
-    python benchmarks/overhead.py [--quick] [--only dynacap|torch]
+    python benchmarks/overhead.py [--quick] [--only dynacap|torch] [--attributes]
 
 Warm: the time of a call less the time of the bare operations (the same tensor operations in a plain
 loop, without modules), for functions of 2 and 20 tensors, modules of 10 to 1,600 submodules with a
 parameter each, and the same with attributes and containers alone (a forward that reads them and
-does one operation), a ResNet-18 (and its guards alone, without and with those on parameters), a
-function of symbolic sizes (dynamic=True), one with a graph break, and one with 512 entries (the one
-that ran last, and all by turns). Cold: the first call of a transformer of 1, 4, 16 and 64 layers.
+does one operation; without a Python list in each submodule and with one; `--attributes` measures
+these only), a ResNet-18 (its guards alone, too, as those of attributes), a function of symbolic
+sizes (dynamic=True), one with a graph break, and one with 512 entries (the one that ran last, and
+all by turns). Cold: the first call of a transformer of 1, 4, 16 and 64 layers.
 All sides take turns within one process, and medians are shown: CPU time, wall time in brackets.
 """
 
@@ -17,9 +18,10 @@ import argparse
 import functools
 import itertools
 import os
+import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -36,7 +38,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from dynacap.compiled_module import call_module
-from dynacap.guards import GuardSet, Tensor as TensorGuard
+from dynacap.guards import Checker, GuardSet, Tensor as TensorGuard
 from dynacap.guards.choose import make_checker
 
 Call = Callable[[], Any]
@@ -80,12 +82,12 @@ class Scale(nn.Module):
 
 
 class Plain(nn.Module):
-    """A submodule without parameters: attributes, a list, a dict."""
+    """A submodule without parameters: attributes, a dict, a tuple or a list."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, rates: Sequence[float]) -> None:
         super().__init__()
         self.number = number
-        self.rates = [0.5, 0.25]
+        self.rates = rates
         self.table = {"scale": 2}
 
     def forward(self, total: float) -> float:
@@ -97,9 +99,12 @@ class Plain(nn.Module):
 class Attributes(nn.Module):
     """Reads what its submodules have, and does one operation."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, lists: bool) -> None:
         super().__init__()
-        self.parts = nn.ModuleList(Plain(number) for number in range(count))
+        rates = [0.5, 0.25]
+        self.parts = nn.ModuleList(
+            Plain(number, list(rates) if lists else tuple(rates)) for number in range(count)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         total = 0.0
@@ -199,10 +204,8 @@ def warm_cases(entries: int) -> Iterator[Case]:
         yield Case(f"{count} submodules", functools.partial(multiply, x, weights), model, (x,))
     sized = torch.ones(8), torch.ones(4, 2)
     yield Case("dynamic sizes", lambda: sized[0].view(4, 2) + sized[1], windows, sized, (), True)
+    yield from attribute_cases()
     x = torch.ones(4)
-    for count in (100, 400, 1600):
-        reader = Attributes(count).eval()
-        yield Case(f"attributes of {count}", lambda: x * 2.5, reader, (x,))
     image = torch.ones(1, 3, 16, 16)
     resnet = resnet18().eval()
     yield Case("ResNet-18", graph_of(resnet, image), resnet, (image,))
@@ -211,6 +214,15 @@ def warm_cases(entries: int) -> Iterator[Case]:
     turns = itertools.cycle(calls)
     yield Case(f"{entries} entries, the last", lambda: x + 1, flagged, calls[-1], calls)
     yield Case(f"{entries}, by turns", lambda: next(turns)[0] + 1, flagged, (), calls)
+
+
+def attribute_cases() -> Iterator[Case]:
+    """Attributes and containers alone, without a list in each module and with one."""
+    x = torch.ones(4)
+    for lists in (False, True):
+        for count in (100, 400, 1600):
+            name = f"attributes of {count}" + (", lists" if lists else "")
+            yield Case(name, lambda: x * 2.5, Attributes(count, lists).eval(), (x,))
 
 
 def graph_of(model: nn.Module, *args: Any) -> Call:
@@ -288,28 +300,45 @@ def in_turn(target: Callable[..., Any], calls: tuple[tuple[Any, ...], ...]) -> C
     return lambda: target(*next(turns))
 
 
-def guards_alone(rounds: int) -> list[Timing]:
-    """A warm check of a ResNet-18 as the table of entries makes it: nothing is called."""
-    model, image = resnet18().eval(), torch.ones(1, 3, 16, 16)
+def guards_of(model: nn.Module, *args: Any) -> tuple[Checker, tuple[Any, ...]]:
+    """The checker of a model's one entry, and what it checks."""
     with torch.no_grad():
         compiled: Any = ENGINE.compile(model, backend="eager")
-        compiled(image)
+        compiled(*args)
         (place,) = compiled._dynacap_session.places()
-        entry = place.table.entries[0].checker
-        flat: tuple[Any, ...] = (call_module, model, (image,), {})
-        own = "self["  # what parameters and buffers are called
-        without = GuardSet(
-            g for g in entry.guards if type(g) is not TensorGuard or own not in g.subject()
-        )
-        timings = []
-        for name, checker in (
-            ("guards alone, without parameters", make_checker(without, ())),
-            ("guards alone", make_checker(entry.guards, entry.slots)),
-        ):
-            if checker.check(flat) is None:
-                raise RuntimeError(f"guards that do not hold: {checker.explain(flat)}")
-            call = functools.partial(checker.check, flat)
-            timings += medians(name, {"dynacap": call}, rounds, block=0.01)
+        checker: Checker = place.table.entries[0].checker
+        return checker, (call_module, model, args, {})
+
+
+def time_check(name: str, checker: Checker, flat: tuple[Any, ...], rounds: int) -> list[Timing]:
+    """A warm check as the table of entries makes it: nothing is called."""
+    with torch.no_grad():
+        if checker.check(flat) is None:
+            raise RuntimeError(f"guards that do not hold: {checker.explain(flat)}")
+        call = functools.partial(checker.check, flat)
+        return medians(name, {"dynacap": call}, rounds, block=0.01)
+
+
+def guards_alone(rounds: int) -> list[Timing]:
+    """The guards of a ResNet-18, without those on parameters and with them."""
+    checker, flat = guards_of(resnet18().eval(), torch.ones(1, 3, 16, 16))
+    own = "self["  # what parameters and buffers are called
+    without = GuardSet(
+        g for g in checker.guards if type(g) is not TensorGuard or own not in g.subject()
+    )
+    bare, full = make_checker(without, ()), make_checker(checker.guards, checker.slots)
+    return [
+        *time_check("guards alone, ResNet-18, without parameters", bare, flat, rounds),
+        *time_check("guards alone, ResNet-18", full, flat, rounds),
+    ]
+
+
+def attribute_guards(rounds: int) -> list[Timing]:
+    """The guards of attributes and containers alone."""
+    timings = []
+    for case in attribute_cases():
+        checker, flat = guards_of(case.program, *case.args)  # type: ignore[arg-type]
+        timings += time_check(f"guards alone, {case.name}", checker, flat, rounds)
     return timings
 
 
@@ -370,17 +399,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, no deep models")
     parser.add_argument("--only", choices=SIDES)
+    parser.add_argument("--attributes", action="store_true", help="attributes and containers alone")
     options = parser.parse_args()
     sides = [options.only] if options.only else list(SIDES)
     rounds = 5 if options.quick else 21
-    depths = (1, 4) if options.quick else (1, 4, 16, 64)
+    depths: tuple[int, ...] = (1, 4) if options.quick else (1, 4, 16, 64)
     entries = 64 if options.quick else 512
+    cases = list(attribute_cases() if options.attributes else warm_cases(entries))
     timings: list[Timing] = []
     with settled(), Progress(transient=True) as progress:
-        task = progress.add_task("measuring", total=15 + len(depths))
-        alone = guards_alone(rounds)
+        depths = () if options.attributes else depths
+        task = progress.add_task("measuring", total=1 + len(cases) + len(depths))
+        alone = attribute_guards(rounds)
+        if not options.attributes:
+            alone += guards_alone(rounds)
         progress.advance(task)
-        for case in warm_cases(entries):
+        for case in cases:
             timings += time_warm(case, sides, rounds)
             progress.advance(task)
         for layers in depths:
@@ -388,8 +422,10 @@ def main() -> None:
             progress.advance(task)
     show(timings, sides)
     for one in alone:
-        Console().print(f"ResNet-18, {one.case}: {amount(one.cpu, warm=True)}")
-    save("overhead", [asdict(one) for one in (*timings, *alone)])
+        Console().print(f"{one.case}: {amount(one.cpu, warm=True)}")
+    version = ".".join(platform.python_version_tuple()[:2])
+    name = f"overhead_attributes_{version}" if options.attributes else "overhead"
+    save(name, [asdict(one) for one in (*timings, *alone)])
 
 
 if __name__ == "__main__":

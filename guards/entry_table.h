@@ -30,4 +30,17 @@ typedef struct EntryTableObject {
 
 extern PyTypeObject Entry_Type, EntryTable_Type;
 
+/* entry.c: in no table yet; a new reference. */
+EntryObject *entry_new(PyObject *checker, PyObject *fn);
+
+/* entry_table.c */
+/* The position of an entry in a tuple of entries; -1 if it is not there. */
+Py_ssize_t entries_find(PyObject *entries, PyObject *entry);
+/* A copy without the entry at `position` (-1: none), behind `first` (NULL: none). */
+PyObject *entries_rearranged(PyObject *entries, Py_ssize_t position, PyObject *first);
+int table_drop(EntryTableObject *table, EntryObject *entry); /* whether it was there; -1: failed */
+
+/* entry_call.c: the vectorcall of a table. */
+PyObject *table_call(PyObject *callable, PyObject *const *flat, size_t nargsf, PyObject *kwnames);
+
 #endif
