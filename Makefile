@@ -10,7 +10,7 @@ C_CODE := $(wildcard dynacap/hook/*.c dynacap/hook/*.h guards/*.c guards/*.h \
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: help setup demo test quick lint format type rules suite twins pythons fuzz opinfo wheel bench clean
+.PHONY: help setup demo test quick lint format type rules suite native twins pythons fuzz opinfo wheel bench clean
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*##/:\t/' | expand -t 12
@@ -55,6 +55,9 @@ rules: setup  ## layering, sizes, packaging and the other rules about the code i
 
 suite: setup  ## the tests with the C hook and the C checker
 	DYNACAP_HOOK=pep523 DYNACAP_CHECKER=c $(BIN)/python -m pytest -q -n 2 --ignore tests/rules
+
+native: setup  ## the tests of what programs do, with graphs as C; DYNACAP_BACKEND=native serves for all others too
+	DYNACAP_BACKEND=native $(BIN)/python -m pytest -q -n 2 tests/cases tests/effects tests/resume tests/adversarial tests/arrays
 
 twins: setup  ## the tests with the Python twins of both
 	DYNACAP_HOOK=settrace DYNACAP_CHECKER=python $(BIN)/python -m pytest -q -n 2 --ignore tests/rules

@@ -3,13 +3,14 @@
 import ast
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from dynacap.config import config
+from dynacap.config import config as options
 from dynacap.errors import InternalError
 from dynacap.opcodes import Code
 from dynacap.opcodes.analysis import Stack, stacks, successors
@@ -37,7 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to test a mixture of two checkouts: each package must come from this one."""
+    """What captured code does is tested with the graphs' own Python code, unless
+    ``DYNACAP_BACKEND`` says otherwise; and never with a mixture of two checkouts: each package must
+    come from this one.
+    """
+    options.backend = os.environ.setdefault("DYNACAP_BACKEND", "eager")
     if config.getoption("--installed"):
         return
     for name, folder in FOLDERS.items():
@@ -87,7 +92,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _strict_options() -> Iterator[None]:
     """Errors inside dynacap fail a test instead of quietly running plain Python."""
-    with config.patch(raise_internal_errors=True):
+    with options.patch(raise_internal_errors=True):
         yield
 
 
