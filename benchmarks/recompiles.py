@@ -5,8 +5,10 @@
 Each model of the zoo is called with batch sizes 1, 2, 3, 5, 8, 16, and with lengths of its second
 dimension 4, 6, 7, 9, 12, 16 (sequences, or the height of images: times 4), as far as eager PyTorch
 takes them; results must be eager's. Shown is how many captures came after the first: the graphs
-that were captured, over those of the first call. Each runs in a process of its own, and what was
-found is kept in ``results/recompiles.json``: ``--missing`` runs only what is not there yet.
+that were captured, over those of the first call. ``paths`` is how many ways through the program's
+lines eager Python takes over these sizes: a loop over a size, or an ``if`` on one, makes each its
+own program. Each runs in a process of its own, and what was found is kept in
+``results/recompiles.json``: ``--missing`` runs only what is not there yet.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import copy
 import itertools
 import sys
 from dataclasses import asdict, dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -44,6 +47,7 @@ class Count:
     sizes: list[int] = field(default_factory=list)
     first: int = 0
     later: int = 0
+    paths: int = 0
     right: bool = True
     error: str = ""
 
@@ -107,6 +111,25 @@ def described(result: Any) -> Branch:
     return Branch("run", {"result": Snapshot().describe(result, "result")})
 
 
+def path(model: Any, call: Call) -> int:
+    """Tells apart the ways that a call takes through the lines of the program."""
+    lines: list[tuple[str, int]] = []
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            lines.append((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    args, kwargs = copy.deepcopy(call)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        model(*args, **kwargs)
+    finally:
+        sys.settrace(before)
+    return hash(tuple(lines))
+
+
 def run(entry: Entry, what: str, compiler: str) -> Count:
     """Count the captures of one model."""
     dim, sizes = VARIED[what]
@@ -116,6 +139,7 @@ def run(entry: Entry, what: str, compiler: str) -> Count:
     with torch.set_grad_enabled(entry.grad_in_eval):
         calls = {size: resized(call, dim, size) for size in sizes}
         calls = {size: made for size, made in calls.items() if fits(model, made)}
+        count.paths = len({path(model, made) for made in calls.values()})
         target = chosen.compile(copy.deepcopy(model))
         for number, (size, (args, kwargs)) in enumerate(calls.items()):
             torch.manual_seed(3)
@@ -175,7 +199,7 @@ class Kept:
 def show(found: list[list[Count]], shown: list[str]) -> None:
     """Print the table and the totals."""
     table = Table(title="captures after the first, as sizes vary")
-    for heading in ("model", "varies", "sizes", *shown, "right", "error"):
+    for heading in ("model", "varies", "sizes", "paths", *shown, "right", "error"):
         table.add_column(heading)
     for group in found:
         if len(group[0].sizes) > 1 or group[0].error:
@@ -183,7 +207,8 @@ def show(found: list[list[Count]], shown: list[str]) -> None:
             right = " ".join("yes" if one.right else "NO" for one in group)
             errors = "; ".join(one.error for one in group if one.error)
             anew = [f"{one.anew:.1f}" for one in group]
-            table.add_row(group[0].name, group[0].what, sizes, *anew, right, errors)
+            paths = str(group[0].paths or "")
+            table.add_row(group[0].name, group[0].what, sizes, paths, *anew, right, errors)
     console = Console(width=160)
     console.print(table)
     usable = [
