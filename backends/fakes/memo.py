@@ -11,6 +11,7 @@ operand back.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -70,12 +71,15 @@ def keep(key: Hashable, result: Any, operands: list[torch.Tensor], shared: list[
     if not tensors or not all(_can_be_made(tensor, operands) for tensor in tensors):
         return
     looks = tuple(_look(t, view=view) for t, view in zip(tensors, shared, strict=True))
+    note(key, Kept(looks, None if tensors[0] is result else type(result)))
+
+
+def note(key: Hashable, kept: Kept) -> None:
+    """Keep what an operation gave, unless a constant in its key cannot be hashed."""
     if len(_kept) >= MOST:
         _kept.clear()
-    try:
-        _kept[key] = Kept(looks, None if tensors[0] is result else type(result))
-    except TypeError:
-        return
+    with contextlib.suppress(TypeError):
+        _kept[key] = kept
 
 
 def make(kept: Kept, mode: FakeTensorMode, operands: list[torch.Tensor]) -> Any:

@@ -321,7 +321,7 @@ class TensorFamily:
             fakes, keywords = lower_all(t, call.args)[1], lower_keywords(t, call.kwargs)[1]
             return self._run(call.op, call.target, fakes, keywords)
         key = recall.key(call)
-        kept = recall.find(key) if key is not None else None
+        kept = recall.find(key, call, fakes, keywords)
         if kept is not None:
             return recall.make(kept, call)
         result = self._run(call.op, call.target, fakes, keywords)

@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import torch.nn.functional as F
 
-from dynacap.backends.fakes.memo import Kept, Look, find, keep, look_at, make, parts, shares, state
+from dynacap.backends.fakes.memo import (
+    Kept,
+    Look,
+    find,
+    keep,
+    look_at,
+    make,
+    note,
+    parts,
+    shares,
+    state,
+)
+from dynacap.backends.fakes.meta import predicted
 from dynacap.backends.torch_surface import DUNDERS, is_torch_function
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
@@ -103,9 +115,18 @@ class Recall:
             return None
         return (op, target, self._state, *operands)
 
-    def find(self, key: Hashable) -> Kept | None:
-        """What is kept under a key."""
-        return find(key)
+    def find(self, key: Hashable, call: Call, fakes: Any, keywords: Any) -> Kept | None:
+        """What a call gives, from memory or by what torch's meta kernels say; None: run it."""
+        if key is None:
+            return None
+        kept = find(key)
+        if kept is None:
+            target = getattr(torch.Tensor, call.target) if call.op == "call_method" else call.target
+            kept = predicted(target, fakes, keywords)
+            if kept is None or (kept.views and _takes_a_list(call)):
+                return None
+            note(key, kept)
+        return kept
 
     def keep(self, key: Hashable, call: Call, result: Any) -> None:
         """Note what an operation gave."""
@@ -113,8 +134,7 @@ class Recall:
         views = shares(result, operands)
         if self._views and any(views):  # perhaps of one that is yet to be made
             self._views.append(View(call, torch.is_grad_enabled(), result))
-        # a list may change before the view is made again
-        if key is not None and not (any(views) and any(type(v) is ListValue for v in call.args)):
+        if key is not None and not (any(views) and _takes_a_list(call)):
             keep(key, result, operands, views)
 
     def make(self, kept: Kept, call: Call) -> Any:
@@ -141,6 +161,11 @@ class Recall:
                     replace(old, new)
         finally:
             torch._C._set_grad_enabled(before)
+
+
+def _takes_a_list(call: Call) -> bool:
+    """Whether a list is among the operands, which may change before the call is made again."""
+    return any(type(value) is ListValue for value in call.args)
 
 
 def _mark(value: Value) -> Any:

@@ -1,0 +1,145 @@
+"""What an operation gives, by torch's meta kernels alone, or by its real ones.
+
+A fake tensor mode has each operation ask, in Python, whether it is one of the many that need care:
+the first time takes some milliseconds.  The operations named here need none.  Their results follow
+from shapes, strides and dtypes whatever the device, in C++ for the most part, and are what eager
+gives on the CPU (``tests/backends/test_meta.py`` compares all of them).
+
+Of a few, neither kind of stand-in has eager's strides where an operand is not contiguous: they run
+for real, on ones laid out like the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from dynacap.backends.fakes.memo import Kept, Look, parts
+
+POINTWISE = frozenset(
+    """abs add addcmul and and_ bfloat16 bitwise_and bitwise_not bitwise_or bool ceil
+    clamp clamp_max clamp_min cos div double elu eq erf exp expm1 float floor ge gelu gt
+    half hardsigmoid hardswish hardtanh int invert isinf isnan le leaky_relu lerp log
+    log1p logical_not long lt masked_fill maximum minimum mish mod mul ne neg or or_ pow
+    reciprocal relu relu6 remainder round rsqrt selu sigmoid sign silu sin softplus sqrt
+    square sub tanh truediv where xor""".split()
+)
+VIEWS = frozenset(
+    """T chunk expand expand_as flatten getitem mT movedim narrow permute reshape select split
+    squeeze swapaxes t transpose unbind unflatten unsqueeze view view_as""".split()
+)
+OTHERS = frozenset(
+    """addmm amax amin argmax baddbmm bmm cat cumsum embedding layer_norm linear log_softmax matmul
+    mean mm softmax stack sum var""".split()
+)
+FOR_REAL = frozenset("batch_norm floor_divide floordiv logical_and logical_or logical_xor".split())
+MOST = 2**22  # elements of a tensor that is made for that
+KNOWN = POINTWISE | VIEWS | OTHERS
+
+_empty_strided = torch.empty_strided
+_CPU = torch.device("cpu")
+_BASIC = (int, slice, type(None), type(Ellipsis))  # of an index that gives a view
+
+
+class _Unfit(Exception):
+    """An operand of a kind that is left to the fake mode; never leaves this module."""
+
+
+def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Kept | None:
+    """What a call of a torch function gives; None if that is for the fake mode to say."""
+    name = _name(target)
+    real = name in FOR_REAL or (name == "pow" and type(args[0]) is not FakeTensor)
+    if not (real or name in KNOWN) or not _is_plain_state():
+        return None
+    if name == "getitem" and not _is_basic(args[1]):
+        return None
+    twins = _Twins(_ones if real else _meta)
+    try:
+        args, kwargs = twins.of(args), {key: twins.of(value) for key, value in kwargs.items()}
+        if real and all(twin.is_contiguous() for twin in twins.made.values()):
+            return None
+        result = target(*args, **kwargs)
+    except Exception:  # the fake mode says what the program is told
+        return None
+    operands = list(twins.made.values())
+    found = parts(result)
+    if not found or not all(_is_new(tensor, operands) for tensor in found):
+        return None
+    storages = {twin.untyped_storage()._cdata for twin in operands}
+    looks = tuple(_look(tensor, storages) for tensor in found)
+    return Kept(looks, None if found[0] is result else type(result))
+
+
+def _name(target: Any) -> str:
+    name: str = getattr(target, "__name__", "")
+    return name.removeprefix("__").removesuffix("__")
+
+
+def _is_basic(index: Any) -> bool:
+    return isinstance(index, _BASIC) or (type(index) is tuple and all(map(_is_basic, index)))
+
+
+def _is_plain_state() -> bool:
+    """Whether nothing of torch's state treats devices apart, or turns tensors into others."""
+    return not (
+        torch.is_inference_mode_enabled()
+        or torch._C._functorch.maybe_current_level() is not None
+        or torch._C._len_torch_function_stack()
+        or torch.is_autocast_enabled("cpu")
+    )
+
+
+class _Twins:
+    """Tensors in the place of fakes, the same for the same one."""
+
+    def __init__(self, make: Callable[[FakeTensor], torch.Tensor]) -> None:
+        self.make = make
+        self.made: dict[int, torch.Tensor] = {}
+
+    def of(self, value: Any) -> Any:
+        """An operand with twins for the fakes that it is or holds."""
+        kind = type(value)
+        if kind is FakeTensor:
+            if id(value) not in self.made:
+                self.made[id(value)] = self._twin(value)
+            return self.made[id(value)]
+        if kind is list or kind is tuple:
+            return kind(map(self.of, value))
+        if isinstance(value, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool):
+            raise _Unfit
+        return value
+
+    def _twin(self, fake: FakeTensor) -> torch.Tensor:
+        if fake.device != _CPU or fake._has_symbolic_sizes_strides:
+            raise _Unfit
+        made = self.make(fake)
+        return made.requires_grad_() if fake.requires_grad else made
+
+
+def _meta(fake: FakeTensor) -> torch.Tensor:
+    return _empty_strided(fake.shape, fake.stride(), dtype=fake.dtype, device="meta")
+
+
+def _ones(fake: FakeTensor) -> torch.Tensor:
+    storage = 1 + sum((n - 1) * step for n, step in zip(fake.shape, fake.stride(), strict=True))
+    if fake.numel() == 0 or storage > MOST:
+        raise _Unfit
+    return torch.ones(storage, dtype=fake.dtype).as_strided(fake.shape, fake.stride())
+
+
+def _is_new(tensor: Any, operands: list[torch.Tensor]) -> bool:
+    return (
+        type(tensor) is torch.Tensor
+        and not any(tensor is operand for operand in operands)
+        and not (tensor.requires_grad and tensor.is_leaf)
+        and not (tensor.is_conj() or tensor.is_neg())
+    )
+
+
+def _look(tensor: torch.Tensor, storages: set[int]) -> Look:
+    view = tensor.untyped_storage()._cdata in storages
+    gradient = tensor.requires_grad
+    return Look(tensor.shape, tensor.stride(), tensor.dtype, _CPU, gradient, view)
