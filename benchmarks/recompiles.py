@@ -8,7 +8,7 @@ takes them; results must be eager's. Shown is how many captures came after the f
 that were captured, over those of the first call. ``paths`` is how many ways through the program's
 lines eager Python takes over these sizes: a loop over a size, or an ``if`` on one, makes each its
 own program. Each runs in a process of its own, and what was found is kept in
-``results/recompiles.json``: ``--missing`` runs only what is not there yet.
+``results/recompiles.json``: ``--missing`` runs only what is not there yet, or ran out of time.
 """
 
 from __future__ import annotations
@@ -227,7 +227,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-k", default="", help="only models whose name holds this text")
     parser.add_argument("--only", choices=("dynacap", "torch"))
-    parser.add_argument("--missing", action="store_true", help="only what was not run before")
+    parser.add_argument(
+        "--missing", action="store_true", help="only what was not run before, or did not end"
+    )
     parser.add_argument("--limit", type=int, default=180, help="seconds for one model")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -235,7 +237,8 @@ def main() -> None:
     wanted = [entry for entry in ZOO.values() if options.k in entry.name]
     kept = Kept()
     for key in track(list(itertools.product([e.name for e in wanted], VARIED, shown)), "running"):
-        if not (options.missing and key in kept.counts):
+        before = kept.counts.get(key) if options.missing else None
+        if before is None or "status" in before.error:
             name, what, compiler = key
             kept.add(apart(ZOO[name], what, compiler, options.limit))
     show(kept.groups(shown, options.k), shown)
