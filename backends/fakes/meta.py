@@ -6,7 +6,7 @@ from shapes, strides and dtypes whatever the device, in C++ for the most part, a
 gives on the CPU (``tests/backends/test_meta.py`` compares all of them).
 
 Of a few, neither kind of stand-in has eager's strides where an operand is not contiguous: they run
-for real, on ones laid out like the operands.
+for real, on ones laid out like the operands.  For batch norm that is much faster as well.
 """
 
 from __future__ import annotations
@@ -59,8 +59,6 @@ def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> 
     twins = _Twins(_ones if real else _meta)
     try:
         args, kwargs = twins.of(args), {key: twins.of(value) for key, value in kwargs.items()}
-        if real and all(twin.is_contiguous() for twin in twins.made.values()):
-            return None
         result = target(*args, **kwargs)
     except Exception:  # the fake mode says what the program is told
         return None
