@@ -133,6 +133,18 @@ def reachable(value: Any) -> list[Any]:
     return found
 
 
+def exchange(one: Any, two: Any) -> None:
+    """Each gets the other's attributes, with the very dict."""
+    one.__dict__, two.__dict__ = two.__dict__, one.__dict__
+
+
+def leave_and_change(target: Any, key: str, value: Any) -> None:
+    """A dict that goes on without its object, and is changed, is no change of the object."""
+    before = vars(target)
+    target.__dict__ = dict(before)
+    before[key] = value
+
+
 def change(target: Any, how: int, key: Any, value: Any) -> None:
     """One change of a container, whatever it is."""
     if isinstance(target, dict):
@@ -156,6 +168,9 @@ def change(target: Any, how: int, key: Any, value: Any) -> None:
             lambda: setattr(target, str(key), value),
             lambda: vars(target).pop(str(key), None),
             lambda: setattr(target, "__dict__", dict(vars(target))),
+            lambda: exchange(target, Other(**{str(key): value})),
+            lambda: leave_and_change(target, str(key), value),
+            lambda: vars(target).clear(),
             lambda: setattr(target, "__class__", Other if type(target) is Thing else Thing),
             lambda: setattr(Thing, "shared", 1 + key if isinstance(key, int) else 1),
         ]
@@ -167,7 +182,7 @@ def change(target: Any, how: int, key: Any, value: Any) -> None:
 
 
 CHANGES = st.lists(
-    st.tuples(st.integers(0, 50), st.integers(0, 4), KEYS, st.one_of(CONSTANTS, VALUES)), max_size=8
+    st.tuples(st.integers(0, 50), st.integers(0, 8), KEYS, st.one_of(CONSTANTS, VALUES)), max_size=8
 )
 
 
