@@ -212,8 +212,8 @@ def is_const(value: Value) -> bool:
 
 
 def is_none(value: Value) -> bool:
-    """Whether the value is None."""
-    return type(value) is Const and value.value is None
+    """Whether the value is None; a number or text that is not read yet is guarded to be one."""
+    return type(value) in (Const, UnreadConst) and value.cls is type(None)
 
 
 NONE: Final = Const(None)

@@ -690,3 +690,11 @@ def test_class_statement_costs_one_break(x: Tensor) -> Any:
         kept = y * 2
 
     return Made.kept + y, Made.__qualname__
+
+
+@program((X, "a"), (X, None), (X, 2.5), breaks=None)
+def test_what_is_only_asked_whether_it_is_none(x: Tensor, name: Any) -> Any:
+    if name is not None:
+        print("given")
+        return x + 1, name
+    return x - 1, name
