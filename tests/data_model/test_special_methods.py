@@ -7,12 +7,12 @@ a small function, captured and compared with eager Python.
 import ast
 import linecache
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 
-from dynacap.testing import Scenario, call, check_scenario
+from dynacap.testing import Scenario, call, check_scenario, program
 from dynacap.testing.check import NOTHING_TO_CAPTURE
 
 BINARY = {
@@ -251,3 +251,40 @@ def test_special_methods(kind: str, group: str) -> None:
     outcome = check_scenario(scenario)
     reasons = {reason.split(":")[0] for reason in outcome.reasons}
     assert reasons - {NOTHING_TO_CAPTURE} <= BREAKS.get(group, set())
+
+
+class Watching(type):
+    """A metaclass that is told of what is asked of its classes."""
+
+    log: ClassVar[list[Any]] = []
+
+    def __getattribute__(cls, name: str) -> Any:
+        if len(name) < 3:
+            Watching.log.append(name)
+        return super().__getattribute__(name)
+
+    def __getattr__(cls, name: str) -> str:
+        if name == "no":
+            raise AttributeError("none")
+        Watching.log.append(("missing", name))
+        return name * 2
+
+
+class Watched(metaclass=Watching):
+    a, b = 1, 2
+
+    @classmethod
+    def m(cls) -> int:
+        return cls.a
+
+
+@program((torch.ones(2),), breaks=None)
+def test_a_metaclass_is_asked_for_the_attributes_of_a_class(x: torch.Tensor) -> Any:
+    Watching.log.clear()
+    held = Watched()
+    found = [Watched.a, Watched.zz, Watched.m(), held.m(), getattr(Watched, "no", 3)]  # type: ignore[attr-defined]
+    try:
+        type.__getattribute__(Watched, "yy")
+    except AttributeError as error:
+        found.append(str(error))
+    return x + Watched.b, found, isinstance(held, Watched), Watching.log[:]

@@ -67,8 +67,6 @@ def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
 
 
 def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
-    if type(obj) is Known and is_a(obj.value, type):
-        return _type_attribute(t, obj, name)
     if type(obj) is SuperValue:
         return _super_attribute(t, obj, name)
     cls = obj.cls
@@ -76,7 +74,10 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     if isinstance(obj, PropertyValue) and cls is not property and name in _OF_FUNCTION:
         return find_attribute(t, obj.parts[0], name)
     if not is_overridden(t, cls, "__getattribute__"):
-        found = _unless_raised(t, cls, lambda: generic_attribute(t, obj, name))
+        if type(obj) is Known and is_a(obj.value, type):
+            found = type_attribute(t, obj, name)
+        else:
+            found = _unless_raised(t, cls, lambda: generic_attribute(t, obj, name))
     else:
         arguments: list[Value] = [Const(name)]
         found = _unless_raised(t, cls, lambda: call_special(t, obj, "__getattribute__", arguments))
@@ -322,7 +323,8 @@ def is_data_descriptor(t: Tracer, raw: Any) -> bool:
     return t.lookup(kind, "__set__") is not MISSING or t.lookup(kind, "__delete__") is not MISSING
 
 
-def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
+def type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
+    """``type.__getattribute__``: as for objects, but descriptors of the class itself are bound."""
     cls = obj.value
     meta = type(cls)
     if name == "__class__":
@@ -342,8 +344,6 @@ def _type_attribute(t: Tracer, obj: Known, name: str) -> Value | None:
         return bind(t, raw, t.class_attribute(cls, name), None, cls)
     elif meta_raw is not MISSING:
         return bind(t, meta_raw, t.class_attribute(meta, name), obj, meta)
-    if found is None and t.lookup(meta, "__getattr__") is not MISSING:
-        return call_special(t, obj, "__getattr__", [Const(name)])
     return found
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import operator
 import types
 from collections.abc import Sequence
 from typing import Any
 
-from dynacap.guards.raw import IMMUTABLE_TYPE, derives
+from dynacap.guards.raw import IMMUTABLE_TYPE, derives, type_flags
 from dynacap.guards.source import Attr
 from dynacap.hook import field_of_function
 from dynacap.values.base import MISSING, Alias, Const, Known, NotConstant, Value
@@ -324,7 +325,7 @@ def new_object(t: Tracer, cls: type, args: Sequence[Value], kwargs: Kwargs) -> V
     _check_finalizer(t, cls)
     plain = t.lookup(cls, "__init__") is object.__init__
     unwanted = (args or kwargs) and (plain or t.lookup(cls, "__new__") is not object.__new__)
-    if unwanted or getattr(cls, "__abstractmethods__", None):
+    if unwanted or type_flags(cls) & inspect.TPFLAGS_IS_ABSTRACT:
         try:
             object.__new__(cls, *args, **kwargs)
         except TypeError as error:

@@ -22,7 +22,7 @@ from dynacap.values.data_model.attribute_writes import (
     generic_delete_attribute,
     generic_set_attribute,
 )
-from dynacap.values.data_model.attributes import generic_attribute, no_attribute
+from dynacap.values.data_model.attributes import generic_attribute, no_attribute, type_attribute
 from dynacap.values.data_model.calls import new_object, type_call
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like
@@ -103,7 +103,13 @@ def _getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
 
 @handles(type.__getattribute__)
 def _type_getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
-    return get_attribute(t, self, name_of(t, name))
+    text = name_of(t, name)
+    if type(self) is not Known:
+        return get_attribute(t, self, text)
+    found = type_attribute(t, self, text)
+    if found is None:
+        no_attribute(t, self, text)
+    return found
 
 
 def _register_changes(owner: type) -> None:
