@@ -419,7 +419,13 @@ MAY_BREAK: dict[str, set[str]] = {
     "caches": {"lru-cache", "unsupported-call"},
     "clock": {"clock"},
     "random": {"random", "random-generator", "unsupported-call"},
-    "warnings": {"warning", "running-frame", "frame-introspection", "unsupported-call"},
+    "warnings": {
+        "warning",
+        "warning-of-caller",
+        "running-frame",
+        "frame-introspection",
+        "unsupported-call",
+    },
     "tensor subclasses": {"tensor-subclass", "graph break [tensor-subclass]"},
     "weakref": {"weak-reference"},
     "new in itertools": {"unsupported-call", "outside-iterator"},  # batched, from 3.12 on
