@@ -51,7 +51,7 @@ class _Unfit(Exception):
 def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Kept | None:
     """What a call of a torch function gives; None if that is for the fake mode to say."""
     name = _name(target)
-    real = name in FOR_REAL or (name == "pow" and type(args[0]) is not FakeTensor)
+    real = name in FOR_REAL or (name == "pow" and _gives_another_dtype(args[0]))
     if not (real or name in KNOWN) or not _is_plain_state():
         return None
     if name == "getitem" and not _is_basic(args[1]):
@@ -74,6 +74,11 @@ def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> 
 def _name(target: Any) -> str:
     name: str = getattr(target, "__name__", "")
     return name.removeprefix("__").removesuffix("__")
+
+
+def _gives_another_dtype(base: Any) -> bool:
+    """Whether the meta kernel of ``pow`` has not eager's dtype."""
+    return type(base) is not FakeTensor or base.dtype is torch.bool
 
 
 def _is_basic(index: Any) -> bool:

@@ -34,7 +34,7 @@ from dynacap.backends.native.describe import description
 from dynacap.backends.native.known import kinds, note_of, noted_kinds
 from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
-from dynacap.backends.native.numbers import without_float_arithmetic
+from dynacap.backends.native.numbers import where_they_fit, without_float_arithmetic
 from dynacap.backends.native.pending import Pending, Run, warn_eager
 from dynacap.backends.native.rewind import Rewind
 from dynacap.backends.native.run.attach import extension
@@ -88,12 +88,14 @@ def native(
         return lambda *args: run(*args, *floats(*args))
     if not draws_before_it_raises(graph_module):
         eager = graph_module.forward
-        return _or_eagerly(lambda: _compiled(graph_module, example_inputs, eager, waits), eager)
+        run = _or_eagerly(lambda: _compiled(graph_module, example_inputs, eager, waits), eager)
+        return where_they_fit(run, graph_module)
     rewind = Rewind(graph_module.forward)
-    return _or_eagerly(
+    run = _or_eagerly(
         lambda: rewind.around(_compiled(graph_module, example_inputs, rewind.eager, waits)),
         graph_module.forward,
     )
+    return where_they_fit(run, graph_module)
 
 
 def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:

@@ -1,4 +1,4 @@
-"""Floats that a graph computes from its inputs: Python computes them, before the graph is called.
+"""Floats that vary.  What a graph computes of them Python computes, before the graph is called.
 
 Torch's algebra of symbols takes sums and products for equal that are different floats.  So a graph
 is only ever traced with floats that it is given.
@@ -7,10 +7,13 @@ is only ever traced with floats that it is given.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 
+from dynacap.backends.native.lowering.refused import fits, largest
 from dynacap.fxlite import Graph, GraphModule, Node
 from dynacap.fxlite.printer import example_value
 
@@ -37,6 +40,32 @@ def without_float_arithmetic(
     numbers.output(tuple(copies[node] for node in given))
     rest.recompile()
     return rest, GraphModule({}, numbers).by_position()
+
+
+def where_they_fit(run: Callable[..., Any], graph_module: GraphModule) -> Callable[..., Any]:
+    """``run``, and eager for floats out of the range of a dtype in the graph, which many operators
+    refuse."""
+    graph = graph_module.graph
+    kinds = [isinstance(example_value(node), torch.SymFloat) for node in graph.placeholders]
+    positions = [index for index, is_float in enumerate(kinds) if is_float]
+    if not positions:
+        return run
+    values = map(example_value, graph.nodes)
+    dtypes = {value.dtype for value in values if isinstance(value, torch.Tensor)} - {torch.bool}
+    limit = min(map(largest, dtypes), default=math.inf)
+    eager = graph_module.forward
+
+    def call(*args: Any) -> Any:
+        for index in positions:
+            if not -limit <= args[index] <= limit and not _fits_all(args[index], dtypes):
+                return eager(*args)
+        return run(*args)
+
+    return call
+
+
+def _fits_all(value: float, dtypes: Iterable[torch.dtype]) -> bool:
+    return all(fits(value, dtype) for dtype in dtypes)
 
 
 def _computed(graph: Graph) -> list[Node]:

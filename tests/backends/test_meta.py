@@ -57,7 +57,7 @@ def one(*more: Any, **keywords: Any) -> Callable[[Tensor, Tensor], Any]:
 # What else the functions of a name are called with; pointwise functions take these all.
 ROWS: dict[str, list[Callable[[Tensor, Tensor], Any]]] = (
     {
-        name: [one(), one(2.5), lambda x, y: ((x, y), {}), lambda x, y: ((2, x), {})]
+        name: [one(), one(2.5), one(True), lambda x, y: ((x, y), {}), lambda x, y: ((2, x), {})]
         for name in POINTWISE | FOR_REAL
     }
     | {

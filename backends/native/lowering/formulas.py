@@ -75,6 +75,7 @@ def remainder(a: E, b: Any) -> Any:
     if not isinstance(a, E):
         return NotImplemented
     if a.dtype.is_floating_point:
+        b = as_stored(b, a)
         rest = op("fmod", a, b)
         crossed = op("ne", op("lt", rest, 0), op("lt", as_operand(b, a), 0))
         return where(op("and", op("ne", rest, 0), crossed), rest + b, rest)
@@ -97,7 +98,9 @@ def as_stored(value: Any, like: Any) -> Any:
 
 def fmod(a: E, b: Any) -> Any:
     """What is left of a division rounded towards zero: it has the dividend's sign."""
-    return op("fmod", a, b) if isinstance(a, E) and a.dtype.is_floating_point else NotImplemented
+    if not isinstance(a, E) or not a.dtype.is_floating_point:
+        return NotImplemented
+    return op("fmod", a, as_stored(b, a))
 
 
 def pow_(a: Any, b: Any) -> Any:
@@ -229,7 +232,7 @@ def lerp(a: E, b: E, weight: Any) -> E:
 
 def addcmul(x: E, a: E, b: E, *, value: float = 1) -> E:
     """``x + value * a * b``."""
-    return x + a * b * value
+    return x + a * value * b
 
 
 def addcdiv(x: E, a: E, b: E, *, value: float = 1) -> E:

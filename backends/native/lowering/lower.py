@@ -23,6 +23,7 @@ from dynacap.backends.native.loops.program import (
     varies,
 )
 from dynacap.backends.native.lowering.field import Field, Place, memory
+from dynacap.backends.native.lowering.refused import may_be_refused
 
 Step = Equation | Call | View
 Rule = Callable[..., Any]
@@ -109,7 +110,7 @@ class Lowering:
         if _is_view(node, self.result) and not self._detaches_input(node):
             return self._view(node)
         rule = self.rules.get(target)
-        if rule is None or not _plain(self.result) or not _readable(node) or not _sized(node):
+        if rule is None or not _plain(self.result) or not _is_for_loops(node):
             return self._call(target)
         before = len(self.steps)
         try:
@@ -375,6 +376,10 @@ def _is_returned(node: Node) -> bool:
 def _plain(result: Any) -> bool:
     """Whether results are tensors that loops can fill: dense, on the CPU, of a dtype of ours."""
     return all(_dense(value) for value in _tensors(result))
+
+
+def _is_for_loops(node: Node) -> bool:
+    return _readable(node) and _sized(node) and not may_be_refused(node)
 
 
 def _readable(node: Node) -> bool:

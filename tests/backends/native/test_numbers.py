@@ -108,8 +108,17 @@ def test_halves_are_rounded_where_they_are_cast() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_halves_meet_numbers_that_are_rounded(dtype: torch.dtype) -> None:
     def function(x: Tensor) -> Any:
-        return x + 0.3, 0.3 - x, x > 0.3, x == 0.3, torch.add(0.7, x), x * 0.3
+        rest = x % 0.1, torch.fmod(x, 0.1)
+        return x + 0.3, 0.3 - x, x > 0.3, x == 0.3, torch.add(0.7, x), x * 0.3, rest
 
     check_same(
         function, (torch.tensor([-0.3, 0.3, 0.25, -0.25, 0.7], dtype=dtype),), compile=_native
     )
+
+
+def test_a_scaled_product_is_scaled_first() -> None:
+    def function(x: Tensor, s: float) -> Tensor:
+        return torch.addcmul(x, x, x, value=s)
+
+    calls = [(torch.tensor([3e38, 1.0]), s) for s in (0.5, 1e-38, 1e-37, 0.0)]
+    check_same(function, *calls, compile=_native)

@@ -1,5 +1,6 @@
 """What a functional graph would compute and eager PyTorch refuses, or leaves half done."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -236,3 +237,26 @@ def test_a_tensor_made_in_inference_mode_is_changed_once() -> None:
         else:
             torch.testing.assert_close(function(x, y), torch.full((3,), 6.0))
         assert y.tolist() == [2, 2, 2]
+
+
+REFUSED: dict[str, Callable[[Tensor, Any], Any]] = {
+    "differences of truth values": lambda x, s: (x - True, True - x),
+    "a difference of masks": lambda x, s: (x > 0).float() - (x > 0),
+    "alpha is a truth value": lambda x, s: torch.add(x, x, alpha=True),
+    "alpha of whole numbers": lambda x, s: torch.add(x.int(), x.int(), alpha=1.5),
+    "too large to fill with": lambda x, s: torch.full_like(x, 1e300),
+    "too large for a byte": lambda x, s: torch.where(x > 0, x.to(torch.int8), 300),
+    "too large a bound": lambda x, s: x.clamp(min=-1e300),
+    "too large a half": lambda x, s: x.half().masked_fill(x > 0, 70000.0),
+    "too large a factor": lambda x, s: torch.add(x, x, alpha=1e300 * x.dim()),
+    "too large, of an argument": lambda x, s: torch.add(x, x, alpha=s) + torch.full((4,), s),
+    "too large, computed": lambda x, s: x.masked_fill(x > 0, s * 2),
+    "whole numbers between": lambda x, s: torch.lerp(x.int(), x.int(), 0.5),
+    "truth values cut off": lambda x, s: torch.abs(x > 0),
+}
+
+
+@pytest.mark.parametrize("function", REFUSED.values(), ids=REFUSED)
+def test_numbers_and_dtypes_that_only_kernels_refuse(function: Callable[..., Any]) -> None:
+    calls = [(torch.arange(4.0), s) for s in (0.5, 1.5, 2.5, 3e38, -3.4e38, 1e300, math.inf)]
+    check_same(function, *calls, compile=lambda f: dynacap.compile(f, backend="native"))
