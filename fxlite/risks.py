@@ -28,6 +28,9 @@ _LOOK_AT_DATA = frozenset(
     pack_padded_sequence pad_packed_sequence vander tensor_split
     unpool max_unpool1d max_unpool2d max_unpool3d backward""".split()
 )
+_DIVIDE = frozenset(
+    """div divide floor_divide floordiv fmod ifloordiv imod mod remainder rfloordiv rmod""".split()
+)
 _CHECKS = ("_assert", "_check")  # raise or do nothing
 _PREFIXES = ("index_", "linalg_", "_linalg", "_foreach_index", *_CHECKS)
 OWN_NAMESPACES = frozenset({"aten", "prims", "prim"})
@@ -51,7 +54,23 @@ def _looks_at_data(node: Node) -> bool:
     name = plain_name(node.target)
     if name in ("getitem", "setitem", "__getitem__", "__setitem__", "index", "index_put"):
         return _indexed_by_tensor(node.args[1] if len(node.args) > 1 else None)
-    return name in _LOOK_AT_DATA or name.startswith(_PREFIXES)
+    return name in _LOOK_AT_DATA or name.startswith(_PREFIXES) or _may_divide_by_zero(node, name)
+
+
+def _may_divide_by_zero(node: Node, name: str) -> bool:
+    """Whether a call raises for zeros among whole numbers, or for a whole number's inverse."""
+    dtype = getattr(node.meta.get("example_value", node.meta.get("val")), "dtype", None)
+    if dtype is None or dtype.is_floating_point or dtype.is_complex:
+        return False
+    name = name.strip("_")
+    by = (
+        node.args[1]
+        if len(node.args) > 1
+        else node.kwargs.get("other", node.kwargs.get("exponent"))
+    )
+    if name in ("pow", "ipow", "rpow"):
+        return isinstance(by, int) and by < 0
+    return name in _DIVIDE and not (isinstance(by, int) and by != 0)
 
 
 def changes_outside(node: Node, outside: Set[int]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dynacap.backends.native.lowering.refused import fits, largest
+from dynacap.backends.native.refused import fits, largest
 from dynacap.fxlite import Graph, GraphModule, Node
 from dynacap.fxlite.printer import example_value
 

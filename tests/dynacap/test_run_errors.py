@@ -9,7 +9,7 @@ from torch import Tensor
 
 import dynacap
 from dynacap.fxlite import GraphModule
-from dynacap.testing import program
+from dynacap.testing import check_same, program
 
 GOOD = torch.tensor([2, 0])
 BAD = torch.tensor([2, 9])
@@ -301,3 +301,38 @@ def test_interrupt_in_a_graph_leaves_the_state() -> None:
     with pytest.raises(KeyboardInterrupt):
         dynacap.compile(function, backend=backend)(X)
     assert torch.is_grad_enabled()
+
+
+ZEROS = torch.zeros(3, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize(
+    "divide",
+    [
+        lambda n: n // n,
+        lambda n: n % n,
+        lambda n: torch.fmod(n, 0),
+        lambda n: torch.div(n, n, rounding_mode="trunc"),
+        lambda n: n**-1,
+        lambda n: n.floor_divide_(n),
+    ],
+)
+def test_a_division_by_zero_behind_a_change(divide: Callable[[Tensor], Any], backend: str) -> None:
+    def function(x: Tensor, n: Tensor) -> Any:
+        x.mul_(2)
+        n.add_(1)
+        return divide(n - 1)
+
+    calls = [(X + 1, ZEROS), (X + 2, ZEROS)]
+    check_same(function, *calls, compile=lambda f: dynacap.compile(f, backend=backend))
+
+
+@program((X + 1, ZEROS), (X + 1, ZEROS + 2), breaks=None)
+def test_a_division_by_zero_that_is_caught(x: Tensor, n: Tensor) -> Any:
+    try:
+        x.mul_(2)
+        x.add_(5 // n)
+    except RuntimeError as error:
+        return x, str(error)
+    return x

@@ -29,6 +29,8 @@ def check_overlaps(graph: Graph) -> None:
     for node in graph.nodes:
         if not node.op.startswith("call_") or not mutates(node):
             continue
+        if _crosses(node):
+            raise NotImplementedError("tensors of a list are changed by one another")
         for written, place in _places(node):
             outside = given.get(storage_of(written), ()) if storage_of(written) else ()
             seen = [place, *map(example_value, outside)]
@@ -37,6 +39,21 @@ def check_overlaps(graph: Graph) -> None:
                     f"{plain_name(node.target)} writes to elements that it reads, or twice to one"
                 )
                 raise NotImplementedError(what)
+
+
+def _crosses(node: Node) -> bool:
+    """Whether a call on lists changes one tensor by another of those that it changes, or twice."""
+    changed = node.args[0] if node.args else None
+    if not isinstance(changed, list | tuple):
+        return False
+    places = [storage_of(each) for each in changed if isinstance(each, Node)]
+    if len(set(places)) < len(places):
+        return True
+    for others in (*node.args[1:], *node.kwargs.values()):
+        pairs = zip(changed, others, strict=False) if isinstance(others, list | tuple) else ()
+        if any(x is not y and isinstance(y, Node) and storage_of(y) in places for x, y in pairs):
+            return True
+    return False
 
 
 def _places(node: Node) -> Iterator[tuple[Node, torch.Tensor]]:

@@ -23,7 +23,7 @@ from dynacap.backends.native.loops.program import (
     varies,
 )
 from dynacap.backends.native.lowering.field import Field, Place, memory
-from dynacap.backends.native.lowering.refused import may_be_refused
+from dynacap.backends.native.refused import may_be_refused
 
 Step = Equation | Call | View
 Rule = Callable[..., Any]

@@ -26,9 +26,12 @@ from dynacap.backends.native.loops.program import (
     seen_memory,
     touched,
 )
+from dynacap.backends.native.refused import may_be_refused
 from dynacap.fxlite.risks import may_raise
 
 _COPY = torch.ops.aten.copy_.default
+# Of others many kernels know nothing, and whole numbers may be divided by zero.
+_TAKEN = (torch.float32, torch.float64, torch.bfloat16)
 
 
 def write_in_place(program: Program) -> None:
@@ -125,7 +128,12 @@ def _may_fail(step: Step) -> bool:
     """Whether a step may find that the graph cannot go on; it is then run again from its start."""
     if isinstance(step, Kernel):
         return step.faults
-    return isinstance(step, Call) and (not step.origins or may_raise(step.origins[0]))  # type: ignore[arg-type]
+    if not isinstance(step, Call):
+        return False
+    origin = next(iter(step.origins), None)
+    if origin is None or may_raise(origin) or may_be_refused(origin):  # type: ignore[arg-type]
+        return True
+    return step.target is not _COPY and not all(x.dtype in _TAKEN for x in touched(step))
 
 
 def _reads_as_it_writes(kernel: Kernel, old: Buffer, new: Buffer) -> bool:

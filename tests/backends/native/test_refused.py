@@ -260,3 +260,18 @@ REFUSED: dict[str, Callable[[Tensor, Any], Any]] = {
 def test_numbers_and_dtypes_that_only_kernels_refuse(function: Callable[..., Any]) -> None:
     calls = [(torch.arange(4.0), s) for s in (0.5, 1.5, 2.5, 3e38, -3.4e38, 1e300, math.inf)]
     check_same(function, *calls, compile=lambda f: dynacap.compile(f, backend="native"))
+
+
+LISTS: list[Callable[[Tensor, Tensor], Any]] = [
+    lambda x, y: torch._foreach_mul_([x, y], [y, x]),
+    lambda x, y: torch._foreach_add_([x, x], 1.0),
+    lambda x, y: torch._foreach_addcmul_([x, y], [y, y], [x, x], 0.5),
+    lambda x, y: torch._foreach_add_([x[0], x[1]], [x[1], x[0]]),
+    lambda x, y: torch._foreach_add_([x, y], [x, y]),
+]
+
+
+@pytest.mark.parametrize("write", LISTS)
+def test_tensors_of_a_list_that_change_one_another(write: Callable[..., Any]) -> None:
+    calls = [(table(), table() + 2) for _ in range(2)]
+    check_same(write, *calls, compile=lambda f: dynacap.compile(f, backend="native"))
