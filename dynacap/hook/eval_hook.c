@@ -223,13 +223,14 @@ run_instead(PyThreadState *tstate, PyObject *answer, Frame *frame, Py_ssize_t n_
     return result;
 }
 
+/* A function's own code runs in a namespace too, where `exec` or `__build_class__` is given it; it
+ * has no use for that, and no way to be called with one. */
 static int
 has_function_entry(Frame *frame, PyCodeObject *code, int throwflag)
 {
-    int is_body = frame_namespace(frame) != NULL && !(code->co_flags & CO_OPTIMIZED);
+    int wanted = frame_namespace(frame) == NULL ? FUNCTION_BODY : 0;
     return !throwflag && !(code->co_flags & ANY_GENERATOR)
-           && (is_body || (code->co_flags & FUNCTION_BODY) == FUNCTION_BODY)
-           && frame_at_entry(frame);
+           && (code->co_flags & (wanted | CO_OPTIMIZED)) == wanted && frame_at_entry(frame);
 }
 
 /* Leave the frame as `answer` (owned, taken over; NULL: an error is set) has it. */

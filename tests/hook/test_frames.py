@@ -375,3 +375,15 @@ def test_threads_with_different_answers(hook: Hook, replace: Function) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_a_function_s_own_code_in_a_namespace(hook: Hook) -> None:
+    """It is called with no namespace, if at all."""
+
+    def body() -> None:
+        seen.append(0)
+
+    seen: list[int] = []
+    with hook.active(lambda function: lambda *flat: seen.append(len(flat))):
+        builtins.__build_class__(body, "Made")  # type: ignore[arg-type]
+    assert seen == [0 if hook.capabilities.replaces_running_frame else 1]
