@@ -25,8 +25,8 @@ MISSING: Final = _Missing()
 
 _deque: Any = collections.deque
 _FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
-_type_dict = type.__dict__["__dict__"].__get__
-_type_mro = type.__dict__["__mro__"].__get__
+type_dict = type.__dict__["__dict__"].__get__
+type_mro = type.__dict__["__mro__"].__get__
 type_flags = type.__dict__["__flags__"].__get__
 
 
@@ -48,8 +48,8 @@ def storage(kind: type, obj: object) -> Iterator[Any]:
 
 def type_lookup(cls: type, name: str) -> object:
     """The attribute that the first class of the MRO to define it holds, unbound."""
-    for base in _type_mro(cls):
-        found = _type_dict(base).get(name, MISSING)
+    for base in type_mro(cls):
+        found = type_dict(base).get(name, MISSING)
         if found is not MISSING:
             return found
     return MISSING
@@ -64,11 +64,11 @@ def super_attribute(cls: object, after: object, name: str) -> object:
     """What ``super(after, ...)`` finds in the MRO of ``cls``, unbound."""
     if not is_a(cls, type):
         return MISSING
-    mro = _type_mro(cls)
+    mro = type_mro(cls)
     for position, base in enumerate(mro):
         if base is after:
             for later in mro[position + 1 :]:
-                found = _type_dict(later).get(name, MISSING)
+                found = type_dict(later).get(name, MISSING)
                 if found is not MISSING:
                     return found
     return MISSING
@@ -89,8 +89,8 @@ def instance_dict(obj: object) -> object:
     """The dict of an instance, which ``__dict__`` as the class sees it may hide."""
     if is_a(obj, type):
         return MISSING  # what a class has is a read-only view; ClassAttr looks there
-    for base in _type_mro(type(obj)):
-        descriptor = _type_dict(base).get("__dict__", MISSING)
+    for base in type_mro(type(obj)):
+        descriptor = type_dict(base).get("__dict__", MISSING)
         if type(descriptor) in _FIELDS:
             return descriptor.__get__(obj, type(obj))
     return MISSING

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ctypes import PYFUNCTYPE, py_object, pythonapi
 from typing import Any
 
+from dynacap.guards.raw import type_flags, type_mro
 from dynacap.hook.bodies import body, is_body
 from dynacap.opcodes import Positions
 from dynacap.opcodes.assemble import location
@@ -21,7 +22,7 @@ attributes_of = PYFUNCTYPE(py_object, py_object)(("PyObject_GenericGetDict", pyt
 
 def object_new(cls: type) -> Any:
     """An instance of a class as its base that is written in C makes it, ``__init__`` not run."""
-    base: Any = next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE)
+    base: Any = next(base for base in type_mro(cls) if not type_flags(base) & _HEAP_TYPE)
     return base.__new__(cls)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dynacap.executor.exceptions import handlers_around
 from dynacap.executor.frame import Frame
 from dynacap.guards.generators import KINDS, is_over
-from dynacap.guards.raw import IMMUTABLE_TYPE
+from dynacap.guards.raw import IMMUTABLE_TYPE, MISSING, type_lookup
 from dynacap.values.base import Lazy, UserRaise, Value
 from dynacap.values.container import Stored
 from dynacap.values.function import GeneratorValue
@@ -79,7 +79,7 @@ def has_finalizer(real: Any) -> bool:
     kind = type(real)
     if kind in KINDS:
         return not is_over(real)
-    return any("__del__" in base.__dict__ for base in kind.__mro__)
+    return type_lookup(kind, "__del__") is not MISSING
 
 
 def death_shows(value: Value | None) -> bool:

@@ -306,11 +306,11 @@ class Outside(State):
             change = self._class_changes.get(id(base))
             if change is not None and name in change.written:
                 return WrittenAttribute(change.written[name])
-            if name in base.__dict__:
-                found = base.__dict__[name]
+            found = raw.type_dict(base).get(name, MISSING)
+            if found is not MISSING:
                 break
         self._lookups[key] = found
-        if not cls.__flags__ & _IMMUTABLE_TYPE:
+        if not raw.type_flags(cls) & _IMMUTABLE_TYPE:
             source = self.class_source(cls)
             if found is MISSING:
                 self.guard("ClassLacks", source, name)
@@ -323,13 +323,16 @@ class Outside(State):
     def _mro(self, cls: type) -> tuple[type, ...]:
         """The MRO of a class whose dicts run none of the program's code where they are asked."""
         if id(cls) not in self._plain:
-            if not cls.__mro__:
+            if not raw.type_mro(cls):
                 self.graph_break("class-creation", f"{cls.__name__} is half made")
-            made = [base for base in cls.__mro__ if not base.__flags__ & _IMMUTABLE_TYPE]
-            if any(type(key) is not str for base in made for key in base.__dict__):
+            made = [
+                base for base in raw.type_mro(cls) if not raw.type_flags(base) & _IMMUTABLE_TYPE
+            ]
+            if any(type(key) is not str for base in made for key in raw.type_dict(base)):
                 self.graph_break("class-dict", f"{cls.__name__} has attributes that no text names")
             self._plain[id(cls)] = cls
-        return cls.__mro__
+        mro: tuple[type, ...] = raw.type_mro(cls)
+        return mro
 
     def write_class(self, owner: Value, name: str, value: Value) -> None:
         """Set an attribute of a class; subclasses that inherit it see it too."""
@@ -351,7 +354,7 @@ class Outside(State):
     def _find_class(self, cls: type) -> Source:
         """As a base of a class that is known already, else held by the entry."""
         for known, source in self._class_sources.values():
-            for index, base in enumerate(known.__mro__ or ()):
+            for index, base in enumerate(raw.type_mro(known) or ()):
                 if base is cls:
                     found = SeqItem(Attr(source, "__mro__"), index)
                     self.guard("IdIs", found, cls)
@@ -360,12 +363,12 @@ class Outside(State):
 
     def class_attribute(self, cls: type, name: str) -> Value:
         """The raw attribute as a value with a source."""
-        raw = self.lookup(cls, name)
-        if type(raw) is WrittenAttribute:
-            return raw.value
-        if cls.__flags__ & _IMMUTABLE_TYPE:
-            return self.wrap(raw, None)
-        return self.wrap(raw, ClassAttr(self.class_source(cls), name))
+        found = self.lookup(cls, name)
+        if type(found) is WrittenAttribute:
+            return found.value
+        if raw.type_flags(cls) & _IMMUTABLE_TYPE:
+            return self.wrap(found, None)
+        return self.wrap(found, ClassAttr(self.class_source(cls), name))
 
     def class_value(self, cls: type) -> Value:
         """The class itself as a value."""
