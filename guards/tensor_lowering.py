@@ -82,6 +82,8 @@ def make_probe() -> "tuple[object, tuple[object, ...]] | None":
     torch = torch_module()
     try:
         maker = torch._C._dynamo.guards.TensorGuards
+        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
+            return None  # the user's modes would see the sample
     except AttributeError:
         return None
     sample = torch.empty(0, device="cpu")

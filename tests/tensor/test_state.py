@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import dynacap
 from dynacap.testing import Scenario, call, check_same, program, scenario
@@ -276,3 +278,37 @@ def test_writes_to_arguments_are_not_made_twice() -> Scenario:
             return x
 
     return Scenario(f, [call(X.clone(), torch.tensor([0])), call(X.clone(), torch.tensor([90]))])
+
+
+class SeenByDispatch(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class SeenByFunction(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", [SeenByDispatch, SeenByFunction])
+def test_a_mode_sees_the_program_and_nothing_else(mode: Any) -> None:
+    def function(x: Tensor) -> Tensor:
+        return (x @ x.T).relu().view(-1)
+
+    compiled = dynacap.compile(function, backend="eager")
+    for _ in range(3):
+        with mode() as plain:
+            function(X)
+        with mode() as captured:
+            compiled(X)
+        assert captured.seen == plain.seen
