@@ -49,7 +49,7 @@ class Tracer:
     def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
         thread, outer = self._thread, self.outer
         callback = thread.callback
-        if event == "call" and callback is not None and outer is None:
+        if callback is not None and event == "call" and outer is None:
             # Not pause() and resume(): nothing is traced in here, and near the recursion limit
             # only what makes no call is sure to happen.
             thread.callback = None
@@ -160,7 +160,6 @@ class Activation:
         if not thread.tracing:
             return
         thread.tracing = False
-        self._body_calls.take_away()
         current = sys.gettrace()
         # Someone who set another trace function meanwhile wants it to stay.
         if type(current) is Tracer:
@@ -168,3 +167,4 @@ class Activation:
         elif current is None and thread.dropped:
             sys.settrace(thread.tracer.outer)
         thread.tracer = thread.bare
+        self._body_calls.take_away()  # untraced: near the recursion limit each call counts

@@ -8,6 +8,7 @@ stand in ``builtins`` for Python's own, and offer a body before they let Python 
 import __future__
 
 import builtins
+import inspect
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
@@ -16,6 +17,12 @@ from typing import Any
 from dynacap.hook.bodies import is_body
 
 _exec, _build_class = builtins.exec, builtins.__build_class__
+_PARAMETERS = "source", "globals", "locals"
+_KEYWORDS = {
+    name
+    for name, parameter in inspect.signature(_exec).parameters.items()
+    if parameter.kind is not parameter.POSITIONAL_ONLY
+}
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
@@ -43,10 +50,14 @@ class BodyCalls:
         """Ours for one of Python's own, else the value."""
         return next((ours for own, ours in self._instead.values() if value is own), value)
 
-    def exec(self, source: Any, globals: Any = None, locals: Any = None, /, **more: Any) -> None:
+    def exec(self, /, *args: Any, **keywords: Any) -> None:
         """What ``exec`` does, for the frame that calls this."""
+        given = dict(zip(_PARAMETERS, args))  # noqa: B905  # too many are found below
+        if not args or len(args) > len(given) or not keywords.keys() <= _KEYWORDS - given.keys():
+            return _exec(*args, **keywords)  # which says what is wrong with them
         frame = sys._getframe(1)
-        globals, locals = more.pop("globals", globals), more.pop("locals", locals)
+        known: dict[str, Any] = given | keywords
+        source, globals, locals = [known.pop(name, None) for name in _PARAMETERS]
         if globals is None:
             globals, locals = frame.f_globals, _names(frame) if locals is None else locals
         if isinstance(globals, dict):
@@ -58,7 +69,7 @@ class BodyCalls:
                 function = FunctionType(source, globals)
                 self._offer(function)
                 source = function.__code__
-        _exec(source, globals, locals, **more)
+        return _exec(source, globals, locals, **known)
 
     def build_class(self, /, *args: Any, **keywords: Any) -> Any:
         """What ``__build_class__`` does."""

@@ -38,6 +38,9 @@ from dynacap.guards import (
     TypeIs,
     TypeOf,
 )
+from dynacap.guards.choose import C_IMPORT_ERROR
+
+needs_c = pytest.mark.skipif(C_IMPORT_ERROR is not None, reason="needs C")
 
 MakeChecker = Callable[..., Checker]
 T = TypeVar("T")
@@ -459,7 +462,7 @@ assert all(check() for _ in range(4))
 """
 
 
-@pytest.mark.cc
+@needs_c
 def test_audit_hooks_run_in_an_assignment() -> None:
     run_alone(
         """
@@ -476,7 +479,7 @@ def test_audit_hooks_run_in_an_assignment() -> None:
     )
 
 
-@pytest.mark.cc
+@needs_c
 def test_other_interpreters_assign_meanwhile() -> None:
     run_alone(
         """
@@ -512,7 +515,7 @@ def test_other_interpreters_assign_meanwhile() -> None:
     )
 
 
-@pytest.mark.cc
+@needs_c
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_is_told() -> None:
     run_alone(
