@@ -280,24 +280,22 @@ def test_writes_to_arguments_are_not_made_twice() -> Scenario:
     return Scenario(f, [call(X.clone(), torch.tensor([0])), call(X.clone(), torch.tensor([90]))])
 
 
-class SeenByDispatch(TorchDispatchMode):
+class Seen:
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[str] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def see(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.seen.append(str(func))
         return func(*args, **(kwargs or {}))
 
 
-class SeenByFunction(TorchFunctionMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[str] = []
+class SeenByDispatch(Seen, TorchDispatchMode):
+    __torch_dispatch__ = Seen.see
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.seen.append(str(func))
-        return func(*args, **(kwargs or {}))
+
+class SeenByFunction(Seen, TorchFunctionMode):
+    __torch_function__ = Seen.see
 
 
 @pytest.mark.parametrize("mode", [SeenByDispatch, SeenByFunction])
