@@ -22,6 +22,7 @@ from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors, 
 from dynacap.config import config
 from dynacap.errors import DynacapError
 from dynacap.fxlite import GraphModule
+from dynacap.fxlite.module import line_that_raised
 from dynacap.fxlite.replay import Replay, replay_of
 
 Forward = Callable[..., Any]
@@ -40,7 +41,8 @@ class Recovery:
     def __init__(
         self, graph: GraphModule, compiled: Forward, sets_state: bool, inside: bool
     ) -> None:
-        self.replay, self.rewinds = replay_of(graph)
+        self.replay, self.rewinds, change = replay_of(graph)
+        self.change = None if change is None else graph.line_of(change)
         devices = {value.device for value in _tensors(graph) if value.device.type == "cuda"}
         self.devices = sorted(devices, key=str)
         self.name = graph.name
@@ -82,8 +84,8 @@ class Recovery:
             raise error
         if hooks_of_saved_tensors() or _interrupts(error):
             raise error
-        if self.replay is Replay.UNLESS_MEMORY:
-            if _comes_late(error):
+        if self.replay is Replay.UNLESS_LATE:
+            if _comes_late(error) or self._is_behind_the_change(error):
                 raise error
             self._rewind(random)
             return None
@@ -92,6 +94,11 @@ class Recovery:
         if outputs is None:
             self._rewind(random)
         return outputs
+
+    def _is_behind_the_change(self, error: Exception) -> bool:
+        """Whether a call raised that was not known to, and something was changed before it."""
+        line = line_that_raised(error.__traceback__)
+        return self.change is not None and line is not None and line > self.change
 
     def interruption(self) -> BaseException | None:
         """What interrupted the graph just now, in this thread."""

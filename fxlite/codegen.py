@@ -21,7 +21,8 @@ class PythonCode:
     """Source of a graph and what belongs to it.
 
     ``preamble`` are the lines before the function, ``globals`` the values that no source can
-    spell.  ``locations[n]`` is where line ``n + 1`` of the source came from.
+    spell.  ``locations[n]`` is where line ``n + 1`` of the source came from, ``lines_of`` says
+    in which line a node runs.
     """
 
     preamble: list[str]
@@ -30,6 +31,7 @@ class PythonCode:
     body: list[str]
     globals: dict[str, object]
     locations: list[RawLocation]
+    lines_of: dict[Node, int]
     uses_self: bool
 
     @property
@@ -85,6 +87,7 @@ class Writer:
         """All of it."""
         parameters = []
         last_place = None
+        rows: dict[Node, int] = {}
         for node in self.nodes:
             if node.op == "placeholder":
                 parameters.append(self.parameter(node))
@@ -97,17 +100,20 @@ class Writer:
                 self.line(f"# {place}", None)
                 last_place = place
             self.line(self.statement(node), raw)
+            rows[node] = len(self.body)
         if not self.nodes or self.nodes[-1].op != "output":
             self.line("return None", None)
         preamble = self.names.preamble
         preamble += ["", ""] if preamble else []
+        above = len(preamble) + 2  # the head of the function, and the line below it
         return PythonCode(
             preamble,
             self.self_name,
             parameters,
             self.body,
             self.names.values,
-            [None] * (len(preamble) + 2) + self.locations,
+            [None] * above + self.locations,
+            {node: above + row for node, row in rows.items()},
             self.uses_self,
         )
 

@@ -8,7 +8,8 @@ import linecache
 import sys
 import weakref
 from collections.abc import Callable, Mapping
-from types import MethodType
+from traceback import walk_tb
+from types import MethodType, TracebackType
 from typing import Any
 
 from dynacap.fxlite import torch_interop
@@ -18,8 +19,10 @@ from dynacap.fxlite.few_locals import generate_with_few_locals
 from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.lint import lint_graph
 from dynacap.fxlite.locations import RawLocation, point_at_user_line
+from dynacap.fxlite.node import Node
 
 _numbers = itertools.count()
+_FILE = "<dynacap graph "
 _CALLBACK = "__dynacap_point_at_user_line__"
 
 
@@ -59,6 +62,10 @@ class GraphModule:
     def code(self) -> str:
         """The graph as Python source, with a function ``forward(self, ...)``."""
         return self._python_code().source
+
+    def line_of(self, node: Node) -> int:
+        """In which line of the code a node runs."""
+        return self._python_code().lines_of[node]
 
     @property
     def forward(self) -> Callable[..., Any]:
@@ -143,6 +150,14 @@ class GraphModule:
         return self._code
 
 
+def line_that_raised(traceback: TracebackType | None) -> int | None:
+    """The line of the outermost graph in a traceback, that of :meth:`GraphModule.line_of`; None if
+    no function of a graph ran, but what a backend made of it.
+    """
+    lines = (n for frame, n in walk_tb(traceback) if frame.f_code.co_filename.startswith(_FILE))
+    return next(lines, None)
+
+
 def _rebuilt(attributes: dict[str, Any], graph: Graph, name: str) -> GraphModule:
     return GraphModule(attributes, graph, name)
 
@@ -164,7 +179,7 @@ def _compile(
 
     ``run`` runs instead where it is given: the same line for line, with other locals."""
     run = run or code
-    filename = f"<dynacap graph {next(_numbers)}>"
+    filename = f"{_FILE}{next(_numbers)}>"
     namespace = {
         "__builtins__": builtins,
         "__name__": filename,

@@ -1,9 +1,11 @@
 """Whether a graph that raised can be run again from its start."""
 
 from enum import Enum
+from typing import NamedTuple
 
 from dynacap.fxlite.effects import is_random, mutates
 from dynacap.fxlite.module import GraphModule
+from dynacap.fxlite.node import Node
 from dynacap.fxlite.risks import (
     changes_outside,
     is_foreign,
@@ -17,28 +19,42 @@ class Replay(Enum):
     """Whether a region whose graph raised can be run again from its start."""
 
     ALWAYS = "the graph changes nothing"
-    UNLESS_MEMORY = "it changes something only after all that raises, short of lack of memory"
+    UNLESS_LATE = "it changes something only after all that is known to raise"
     NEVER = "something was changed before"
 
 
-def replay_of(graph: GraphModule) -> tuple[Replay, bool]:
-    """How far a graph can be run again, and whether random numbers have to be drawn again then.
+class Plan(NamedTuple):
+    """How far a graph can be run again; whether random numbers have to be drawn again then; the
+    first call that cannot be made twice.
+    """
+
+    replay: Replay
+    rewinds: bool = False
+    change: Node | None = None
+
+
+def replay_of(graph: GraphModule) -> Plan:
+    """What can be done where a graph has raised.
 
     The nodes that set torch's state are undone anyway.
     """
-    changed = drew = rewinds = False
+    rewinds = False
+    change = draw = None
     outside = _memory_of_inputs(graph)
     for node in graph.graph.nodes:
         if not node.op.startswith("call_") or node.meta.get("sets_state"):
             continue
         if may_raise(node):
-            if changed or raises_midway(node, outside):
-                return Replay.NEVER, False
-            rewinds = rewinds or drew
-        drew = drew or is_random(node)
-        changed = changed or changes_outside(node, outside)
-    changed = changed or (drew and not rewinds)
-    return Replay.UNLESS_MEMORY if changed else Replay.ALWAYS, rewinds
+            if change is not None or raises_midway(node, outside):
+                return Plan(Replay.NEVER)
+            rewinds = rewinds or draw is not None
+        if draw is None and is_random(node):
+            draw = node
+        if change is None and changes_outside(node, outside):
+            change = node
+    if not rewinds and draw is not None:
+        change = next(node for node in graph.graph.nodes if node in (draw, change))
+    return Plan(Replay.ALWAYS if change is None else Replay.UNLESS_LATE, rewinds, change)
 
 
 def _memory_of_inputs(graph: GraphModule) -> set[int]:
@@ -69,7 +85,9 @@ def needs_its_order(graph: GraphModule) -> bool:
 
 
 def draws_before_it_raises(graph: GraphModule) -> bool:
-    """Whether random numbers may have been drawn by the time that a call in the graph raises."""
+    """Whether random numbers may have been drawn by the time that a call in the graph raises, be it
+    one of which that is known or not.
+    """
     nodes = [node for node in graph.graph.nodes if node.op.startswith("call_")]
-    drew = [index for index, node in enumerate(nodes) if is_random(node)]
-    return bool(drew) and any(map(may_raise, nodes[drew[0] :]))
+    drew = next((index for index, node in enumerate(nodes) if is_random(node)), None)
+    return drew is not None and (nodes[drew] is not nodes[-1] or may_raise(nodes[drew]))

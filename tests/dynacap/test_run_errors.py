@@ -336,3 +336,18 @@ def test_a_division_by_zero_that_is_caught(x: Tensor, n: Tensor) -> Any:
     except RuntimeError as error:
         return x, str(error)
     return x
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("change", [lambda x: x.mul_(2), lambda x: x.copy_(torch.rand(3))])
+def test_an_error_that_nobody_foresaw_behind_a_change(change: Any, backend: str) -> None:
+    def function(x: Tensor) -> Tensor:
+        change(x)
+        return torch.full_like(x, 1e300)
+
+    check_same(function, (X + 1,), compile=lambda f: dynacap.compile(f, backend=backend))
+
+
+@program((X + 1,))
+def test_an_error_that_nobody_foresaw_behind_random_numbers(x: Tensor) -> Tensor:
+    return torch.full_like(torch.rand(3) * x, 1e300)
