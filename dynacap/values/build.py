@@ -105,6 +105,8 @@ def build_known(t: Tracer, real: Any, source: Source | None) -> Value:
             t.guard("IdIs", Attr(source, "__func__"), real.__func__)
         else:
             t.guard("IdIs", source, real)
+            if is_a(real, types.ModuleType):  # which can be given another class
+                t.guard("TypeIs", source, type(real))
     return Known(real, source=source)
 
 

@@ -270,3 +270,31 @@ def test_most_is_remembered() -> None:
         places = compiled._dynacap_session._functions.values()
         checkers = [entry.checker for place in places for entry in place.table.entries]
     assert max(checker.recalled for checker in checkers) > 10
+
+
+class Answering(types.ModuleType):
+    """A class of modules that answers by itself."""
+
+    @property
+    def size(self) -> float:
+        return 5.0
+
+    def __getattr__(self, name: str) -> float:
+        return 7.0
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_a_module_is_given_another_class(checker: str) -> None:
+    module: Any = types.ModuleType("answering")
+    module.size = 2.0
+
+    def call(x: Any) -> Any:
+        return x * module.size + getattr(module, "absent", 1.0)
+
+    x = torch.ones(1)
+    with config.patch(checker=checker):
+        compiled = dynacap.compile(call, backend="eager")
+        for cls, expected in ((types.ModuleType, 3.0), (Answering, 12.0), (types.ModuleType, 3.0)):
+            module.__class__ = cls
+            for _ in range(6):
+                assert compiled(x).item() == call(x).item() == expected
