@@ -230,9 +230,8 @@ class Driver:
                         raise error
                     sites, values = rest.pop()
                 site, waiting = sites[-1], sites[:-1]
-                own = _taken_off(
-                    values, site.count - (not here)
-                )  # with no result that it waited for
+                # One that waits is without the result that it waited for.
+                own = _taken_off(values, site.count if here else site.count - 1)
                 try:
                     handled = self._handled(waiting, values)
                     outcome, state = self._runner(site).throw(own, error, handled, here)

@@ -65,7 +65,8 @@ traceback_tidy(PyCodeObject *code)
     if (traceback != NULL) {
         PyTracebackObject *first = (PyTracebackObject *)traceback;
         /* A warning made an error comes out of ours, and is no fault of ours. */
-        if (!entry_is_hidden(innermost(first)) || PyObject_IsInstance(raised, PyExc_Warning) == 1) {
+        if (!entry_is_hidden(innermost(first))
+            || PyObject_TypeCheck(raised, (PyTypeObject *)PyExc_Warning)) {
             first = without_hidden(first);
             PyException_SetTraceback(raised, (PyObject *)first);
         }
