@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ def observe(entry: Entry, mode: str, compile: Compile | None) -> tuple[Branch, f
     built = entry.build(train)
     target = compile(built.model) if compile else built.model
     torch.manual_seed(11)
+    gc.collect()  # a collection of all that was loaded is no part of a first call, but of chance
     with torch.set_grad_enabled(train or entry.grad_in_eval):
         start = time.process_time()
         results = built.drive(target)

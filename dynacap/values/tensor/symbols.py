@@ -28,6 +28,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils._sympy.printers import PythonPrinter
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
+from dynacap.backends.fakes.shape_env import UnplacedShapeEnv
 from dynacap.config import config
 from dynacap.errors import UserError
 from dynacap.guards.kinds import ConstEq
@@ -72,7 +73,7 @@ class Symbols:
         self._allows_floats = floats
         self._world = world
         self._placeholder = placeholder
-        self._env = ShapeEnv(
+        self._env = UnplacedShapeEnv(
             duck_shape=False,
             allow_scalar_outputs=config.capture_scalar_outputs,
             allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
