@@ -22,6 +22,7 @@ from dynacap.backends.verify.compare import differences
 from dynacap.backends.verify.copies import copied
 from dynacap.backends.verify.exact import run_in_float64
 from dynacap.backends.verify.run import Run, run
+from dynacap.config import config
 
 DTYPE = torch.float32
 ENGINE: Any = dynacap  # its names are loaded when they are asked for
@@ -37,12 +38,14 @@ class Verdict:
     """What became of one operator: its samples, how they were captured, and what went wrong.
 
     `called` are the ATen operators that were called as they are; with none the graphs were lowered.
+    `eager` says why graphs were run by their own Python code.
     """
 
     name: str
     samples: int = 0
     graphs: int = 0
     called: list[str] = field(default_factory=list)
+    eager: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
@@ -52,6 +55,8 @@ class Verdict:
             return "failing"
         if not self.graphs:
             return "not captured"
+        if self.eager:
+            return "eager"
         return "called" if self.called else "lowered"
 
 
@@ -72,18 +77,28 @@ def samples_of(op: Any, limit: int | None = None) -> Iterator[Any]:
     return itertools.islice(made, limit)
 
 
-def judge(name: str, op: Any, backend: str, limit: int | None = None) -> Verdict:
+def judge(
+    name: str,
+    op: Any,
+    backend: str,
+    limit: int | None = None,
+    before_each: Callable[[], object] = lambda: None,
+) -> Verdict:
     """Run an operator's samples, eager and compiled."""
     verdict = Verdict(name)
-    with warnings.catch_warnings(), watched_calls() as called:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(config.patch(raise_internal_errors=True))
+        called, eager = stack.enter_context(watched())
         warnings.simplefilter("ignore")
         for number, sample in enumerate(samples_of(op, limit)):
             verdict.samples += 1
+            before_each()
             told = [f"sample {number}: {line}" for line in problems(op, sample, backend)]
             verdict.problems += told[:2]
             verdict.graphs += ENGINE.counters()["graphs"]
             ENGINE.reset()
-    verdict.called = sorted(called)
+    verdict.called, verdict.eager = sorted(called), sorted(eager)
     return verdict
 
 
@@ -120,14 +135,20 @@ def forget_numbers(*runs: Run) -> None:
 
 
 @contextlib.contextmanager
-def watched_calls() -> Iterator[set[str]]:
-    """The ATen operators that the native backend calls, in the graphs compiled meanwhile."""
+def watched() -> Iterator[tuple[set[str], set[str]]]:
+    """Of the graphs that the native backend gets meanwhile: the ATen operators that are called, and
+    why graphs run eagerly."""
     called: set[str] = set()
+    eager: set[str] = set()
 
     def watching(graph: Any, **options: Any) -> Any:
         program = lower(graph, **options)
         called.update(str(step.target) for step in program.steps if isinstance(step, Call))
         return program
 
-    with mock.patch.object(native, "lower", watching):
-        yield called
+    with (
+        mock.patch.object(native, "lower", watching),
+        mock.patch.object(native, "warn_eager", eager.add),
+        mock.patch.object(native, "find_note", return_value=None),  # of a graph that is lowered
+    ):
+        yield called, eager

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from machine import save
+from machine import commit_here, save
 from operators import operators
 from rich.console import Console
 from rich.table import Table
@@ -106,16 +107,18 @@ def main() -> None:
     parser.add_argument("-k", default="", help="only operators whose name holds this text")
     parser.add_argument("--backend", default="native")
     parser.add_argument("--samples", type=int, default=0, help="at most so many of each; 0: all")
-    parser.add_argument("--seconds", type=int, default=600, help="for one operator")
+    parser.add_argument("--seconds", type=int, default=120, help="for one sample")
     parser.add_argument("--part", default="0/1", help="one of several runs, as 0/2 and 1/2")
     parser.add_argument("--again", choices=("no", "failing", "all"), default="no")
     options = parser.parse_args()
     folder = HERE.parent / "build" / "opinfo" / options.backend
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ["DYNACAP_CACHE_DIR"] = str(folder / "libraries")  # not among the user's own
+    commit = commit_here()
     kept = folder / f"{options.part.replace('/', '_of_')}.jsonl"
     for verdict in judged(wanted(options, known(folder)), options):
         with kept.open("a") as file:
-            file.write(json.dumps(verdict) + "\n")
+            file.write(json.dumps(verdict | {"commit": commit}) + "\n")
         print(verdict["name"], verdict["kind"], *verdict["problems"][:1], flush=True)
     found = known(folder)
     show(found)

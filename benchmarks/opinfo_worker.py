@@ -16,11 +16,14 @@ def main() -> None:
     backend, samples, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(1)
     table = operators()
+
+    def hurry() -> None:
+        signal.alarm(seconds)  # it ends this process, which is the verdict
+
     for name in sys.stdin.read().split("\n"):
         tell({"starts": name})
-        signal.alarm(seconds)  # it ends this process, which is the verdict
         try:
-            verdict = judge(name, table[name], backend, samples or None)
+            verdict = judge(name, table[name], backend, samples or None, hurry)
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
             tell({"name": name, "kind": "failing", "problems": [f"harness: {told}"]})

@@ -22,6 +22,7 @@ from torch._guards import TracingContext, tracing
 from dynacap.backends.native.aten.again import with_eager
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
 from dynacap.backends.native.aten.inputs import stand_ins
+from dynacap.backends.native.aten.tokens import drop_tokens
 from dynacap.fxlite import GraphModule
 
 Compiled = Callable[..., Any]
@@ -48,19 +49,28 @@ class _Module(torch.nn.Module):
         return self._forward(*args)
 
 
-def _unless_ours(tensorify: Callable[[torch.fx.GraphModule], None]) -> Any:
-    """Torch makes tensors of the floats that vary, which rounds them otherwise, or fixes them; in
-    our graphs they stay floats."""
+_TENSORIFY = "_apply_tensorify_python_scalars"
+_ours = threading.local()
+
+
+def _keep_floats() -> bool:
+    """Have torch leave our graphs' floats as they are; False if this torch has no such place.
+
+    It makes tensors of the floats that vary, which rounds them otherwise, or fixes them.
+    """
+    tensorify = getattr(_stages, _TENSORIFY, None)
+    if tensorify is None:
+        return False
 
     def apply(module: torch.fx.GraphModule) -> None:
         if not getattr(_ours, "active", False):
             tensorify(module)
 
-    return apply
+    setattr(_stages, _TENSORIFY, apply)
+    return True
 
 
-_ours = threading.local()
-_stages._apply_tensorify_python_scalars = _unless_ours(_stages._apply_tensorify_python_scalars)
+_floats_are_kept = _keep_floats()
 
 
 @contextlib.contextmanager
@@ -93,11 +103,19 @@ def through_autograd(
     mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
 
     def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        drop_tokens(gm)
         boxed: Compiled = make_boxed_func(compile_aten(gm, gm))
         return boxed
 
     floats = any(isinstance(each, torch.SymFloat) for each in inputs)
-    with tracing(TracingContext(mode)), _failing_backward(), _floats_as_they_are():
+    if floats and not _floats_are_kept:
+        raise NotImplementedError("a float in it varies, which this torch rounds as a tensor")
+    with (
+        tracing(TracingContext(mode)),
+        torch._functorch.config.patch(unlift_effect_tokens=True),
+        _failing_backward(),
+        _floats_as_they_are(),
+    ):
         compiled: Compiled = aot_module_simplified(
             _Module(graph_module.forward),  # type: ignore[arg-type]
             inputs,

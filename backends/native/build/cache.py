@@ -20,6 +20,7 @@ from pathlib import Path
 FORMAT = "1"
 DIGITS = 40
 WHILE_WRITING = ".part"
+_SHARE = 8  # of the room that is left, after which to look again: other processes write too
 NOTE = "graph"
 
 
@@ -47,6 +48,8 @@ class Cache:
         self.limit_bytes = limit_bytes
         self.hits = 0
         self.misses = 0
+        self._counted = limit_bytes  # bytes in the folder when they were counted last
+        self._written = 0  # bytes written since then
 
     def library(self, key: str, make: Callable[[Path], None]) -> Path:
         """The library for a key; ``make(path)`` writes one where there is none, or a damaged one."""
@@ -124,6 +127,9 @@ class Cache:
 
     def _shrink(self, keep: Path) -> None:
         """Drop what was not used for longest, beyond the limit."""
+        self._written += keep.stat().st_size
+        if self._written * _SHARE < self.limit_bytes - self._counted:
+            return  # to count thousands of files takes as long as a compile
         entries = sorted(self._entries("*"), key=lambda entry: entry[1].st_mtime)
         total = sum(status.st_size for _, status in entries)
         for path, status in entries:
@@ -132,6 +138,7 @@ class Cache:
             if path != keep:
                 path.unlink(missing_ok=True)
                 total -= status.st_size
+        self._counted, self._written = total, 0
 
     def _entries(self, names: str = "*.so") -> Iterator[tuple[Path, os.stat_result]]:
         for path in filter(Path.is_file, self.folder.glob(names)):

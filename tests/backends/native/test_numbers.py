@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import dynacap
+from dynacap.backends.native.aten import autograd
 from dynacap.testing import check_same
 
 pytestmark = pytest.mark.torch
@@ -122,3 +123,15 @@ def test_a_scaled_product_is_scaled_first() -> None:
 
     calls = [(torch.tensor([3e38, 1.0]), s) for s in (0.5, 1e-38, 1e-37, 0.0)]
     check_same(function, *calls, compile=_native)
+
+
+def test_a_torch_whose_floats_become_tensors_trains_eagerly_where_they_vary(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.delattr(autograd._stages, autograd._TENSORIFY)
+        assert not autograd._keep_floats()
+    monkeypatch.setattr(autograd, "_floats_are_kept", False)
+    x = torch.rand(3, 4, requires_grad=True)
+    check_same(lambda x, s: x * s, (x, 0.3), (x, 0.7), (x, 0.1), compile=_native)
+    assert "runs eagerly: a float in it varies" in caplog.text
