@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._functorch._aot_autograd import graph_compile
 from torch.nn import functional as F
 
 import dynacap
@@ -129,7 +130,7 @@ def test_a_torch_whose_floats_become_tensors_trains_eagerly_where_they_vary(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.delattr(autograd._stages, autograd._TENSORIFY)
+        patch.delattr(graph_compile, autograd._TENSORIFY)
         assert not autograd._keep_floats()
     monkeypatch.setattr(autograd, "_floats_are_kept", False)
     x = torch.rand(3, 4, requires_grad=True)

@@ -44,5 +44,5 @@ def test_what_is_singular_raises_each_time() -> None:
         if scale:
             torch.testing.assert_close(compiled(x), torch.linalg.inv(x) * 2)
         else:
-            with pytest.raises(torch.linalg.LinAlgError, match=r"linalg\.inv: The diagonal"):
+            with pytest.raises(RuntimeError, match=r"linalg\.inv: The diagonal"):
                 compiled(x)
