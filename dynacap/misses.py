@@ -32,7 +32,8 @@ _CONSTANT_REMEDIES: dict[type, str] = {
     bool: "compile one callable for each, or set the flag once, when the module is made",
     int: "pass it as a tensor, or let it be symbolic (specialize_int, dynamic=): an index, a key or"
     " a text made of it fixes it",
-    float: "pass it as a tensor: torch.tensor(value); comparisons fix it",
+    float: "pass it as a tensor: torch.tensor(value); int(), round(), a key or a text made of it"
+    " fix it",
 }
 _REMEDY = "keep it the same between calls, or pass it as a tensor"
 

@@ -158,7 +158,7 @@ class Sizes(_Group):
     def holds(self, *values: object) -> bool:
         try:
             return bool(self._test(*values))  # type: ignore[attr-defined]
-        except (ArithmeticError, AttributeError, IndexError, TypeError):
+        except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
             return False
 
     def expectation(self) -> str:
@@ -171,7 +171,7 @@ class Sizes(_Group):
     def _fulfils(self, text: str, values: tuple[object, ...]) -> bool:
         try:
             return bool(self._compiled(text)(*values))
-        except (ArithmeticError, AttributeError, IndexError, TypeError):
+        except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError):
             return False
 
 

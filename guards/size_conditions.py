@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynacap.errors import SkipFrame
+from dynacap.guards.number_text import Text
 from dynacap.guards.relations import Sizes
 from dynacap.guards.source import Source
 from dynacap.guards.tensor_source import TensorNumber
@@ -33,7 +34,15 @@ class SizeConditions:
             return self._variable(source.base) + source.text
         return self._sources.setdefault(source, f"v{len(self._sources)}")
 
-    def _write(self, expression: Any) -> tuple[str, str]:
+    def float_of(self, source: Source) -> Text:
+        """What stands at a source that gives a float; as such it is marked for ``size_program``."""
+        return f"{self._variable(source)}.real", source.name()
+
+    def size_of(self, expression: Any) -> Text | None:
+        """A size or int as torch's algebra has it; None if no source gives a symbol in it."""
+        return self._write(expression) if expression.free_symbols <= self._places.keys() else None
+
+    def _write(self, expression: Any) -> Text:
         printed = self._print(expression)
         places = {symbol.name: self._places[symbol] for symbol in expression.free_symbols}
 
@@ -46,14 +55,18 @@ class SizeConditions:
 
         return replaced(self._variable), replaced(lambda source: source.name())
 
+    def add_text(self, condition: Text) -> None:
+        """A condition on floats."""
+        checked, told = condition
+        self._texts[checked] = told
+
     def add(self, condition: Any) -> None:
         """A condition that has to hold."""
         for symbol in condition.free_symbols:
             if symbol not in self._places:
                 raise SkipFrame("symbol", f"no guard can say {condition}")
         if condition.free_symbols:
-            text, told = self._write(condition)
-            self._texts[text] = told
+            self.add_text(self._write(condition))
 
     def add_range(self, symbol: Any, limits: Any) -> None:
         """The range that a symbol lies in."""

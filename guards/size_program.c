@@ -11,7 +11,7 @@ enum { MAX_CELLS = 256 };
 #define EXACT ((int64_t)1 << 53)
 
 typedef enum {
-    OP_INT, OP_CONSTANT, OP_NUMBER, OP_SIZE, OP_STRIDE, OP_OFFSET,
+    OP_INT, OP_CONSTANT, OP_NUMBER, OP_REAL, OP_SIZE, OP_STRIDE, OP_OFFSET,
     OP_ADD, OP_SUB, OP_MUL, OP_FLOORDIV, OP_MOD, OP_MIN, OP_MAX,
     OP_FLOAT, OP_FADD, OP_FSUB, OP_FMUL, OP_FDIV, OP_FLOOR, OP_CEIL, OP_TRUNC,
     OP_EQ, OP_NE, OP_LT, OP_LE, OP_FEQ, OP_FNE, OP_FLT, OP_FLE,
@@ -19,7 +19,7 @@ typedef enum {
 } Op;
 
 static const char *const op_names[OP_COUNT] = {
-    "int", "constant", "number", "size", "stride", "offset",
+    "int", "constant", "number", "real", "size", "stride", "offset",
     "add", "sub", "mul", "floordiv", "mod", "min", "max",
     "float", "fadd", "fsub", "fmul", "fdiv", "floor", "ceil", "trunc",
     "eq", "ne", "lt", "le", "feq", "fne", "flt", "fle",
@@ -122,16 +122,28 @@ read_number(PyObject *value, int64_t *out)
 }
 
 static int
-read_value(const Instruction *ins, PyObject *const *values, int64_t *out)
+read_real(PyObject *value, double *out)
+{
+    if (!PyFloat_CheckExact(value)) {
+        return 0;
+    }
+    *out = PyFloat_AS_DOUBLE(value);
+    return 1;
+}
+
+static int
+read_value(const Instruction *ins, PyObject *const *values, Cell *out)
 {
     PyObject *value = values[ins->left];
     switch (ins->op) {
     case OP_NUMBER:
-        return read_number(value, out);
+        return read_number(value, &out->i);
+    case OP_REAL:
+        return read_real(value, &out->f);
     case OP_OFFSET:
-        return read_offset(value, out);
+        return read_offset(value, &out->i);
     default:
-        return read_tensor(ins, value, out);
+        return read_tensor(ins, value, &out->i);
     }
 }
 
@@ -233,7 +245,7 @@ size_program_run(const SizeProgram *program, PyObject *const *values)
             cells[at].i = ins->number;
         }
         else if (ins->op <= OP_OFFSET) {
-            sure = read_value(ins, values, &cells[at].i);
+            sure = read_value(ins, values, &cells[at]);
         }
         else if (ins->op < OP_EQ) {
             sure = compute(ins, cells, &cells[at]);

@@ -124,9 +124,13 @@ class _Writer:
                 return self._call(function, arguments)
             case ast.Name() | ast.Subscript():
                 return self._read(node)
+            case ast.Attribute(value=ast.Name(id=name), attr="real"):
+                return self._float("real", _index(name))
         raise _Unfit
 
     def _constant(self, value: object) -> int:
+        if value in ("inf", "-inf", "nan"):
+            value = float(value)
         if type(value) is float:
             return self._float("constant", number=struct.unpack("q", struct.pack("d", value))[0])
         if type(value) is int and -(1 << 63) <= value < 1 << 63:

@@ -20,11 +20,11 @@ class SymbolValue(Const):
 
     ``node`` gives it at run time: made by ``place`` when it is first wanted, for what comes from
     outside.  ``settle`` fixes the number, or raises NotConstant where it depends on data.
-    ``operands`` are what a float was computed from; ``hint`` is the number now,
-    None where only a run of the graph tells.
+    ``operands`` are what a float was computed from, by the expression ``pattern`` ("{}": nothing
+    known); ``hint`` is the number now, None where only a run of the graph tells.
     """
 
-    __slots__ = ("_node", "_place", "_settle", "_settled", "hint", "operands", "sym")
+    __slots__ = ("_node", "_place", "_settle", "_settled", "hint", "operands", "pattern", "sym")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class SymbolValue(Const):
         self.sym = sym
         self.hint = sym.node.hint
         self.operands: tuple[Value, ...] = ()
+        self.pattern = "{}"
         self._node = node
         self._place = place
         self._settle = settle

@@ -16,6 +16,7 @@ class TensorFamily(Protocol):
     state_nodes: int  # nodes that set grad mode and the like; no operations of the user's
     stays_eager: bool  # it changes inputs in a way that functional backends do not know
     end_state: Any  # torch's state where the region ends, if it is another than at its start
+    symbols: Any  # of the numbers that vary (values/tensor/symbols.py), once there is one
     inputs: list[Value]  # tensors (and other placeholders) from outside, in placeholder order
 
     def enter_capture(self) -> None:
@@ -42,12 +43,6 @@ class TensorFamily(Protocol):
 
     def add_known(self, t: Tracer, target: Any, args: list[Value], result: Any) -> Any:
         """Add the node of a call whose result is known without running it."""
-
-    def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
-        """An operator on numbers, a symbolic one among them; None if it is to be fixed."""
-
-    def compare_numbers(self, t: Tracer, real: Any, left: Value, right: Value) -> Value | None:
-        """The same for a comparison."""
 
     def is_operation(self, real: Any) -> bool:
         """Whether a callable belongs to torch's operator surface and goes into the graph."""

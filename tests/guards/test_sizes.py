@@ -43,7 +43,13 @@ TEXTS: dict[str, bool] = {
     "float(v0) + 0.5 < v1": True,
     "v0 - 0.25 <= v1 * 2.0": True,
     "1e308 * v0 * v1 < 1e308": True,
+    "v0.real == v1": True,
+    "v0.real * 0.1 * 3 > v1.real - 0.1": True,
+    "not v0.real < 1.0": True,
+    "v0.real / v1.real >= float('-inf')": True,
+    "v0.real == float('nan')": True,
     "v0 < 9223372036854775808": False,
+    "math.sqrt(v0.real) < 2": False,
     "round(v0 / 2) == v1": False,
     "abs(v0) == 1": False,
     "v0**9 == v1": False,
@@ -51,21 +57,22 @@ TEXTS: dict[str, bool] = {
     "(v0 if v0 > v1 else v1) == 3": False,
     "v0 in (2, 3)": False,
 }
+FLOATS = (0.0, -0.0, 0.1, 1.0, -2.5, 5e-324, 1.7e308, math.inf, -math.inf, math.nan)
 NUMBERS = (0, 1, -1, 2, 3, -5, 7, 2**53, 2**53 + 1, BIG, -BIG, 2**63 - 1, -(2**63), 2**64)
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_numbers(text: str, make_checker: Callable[..., Checker]) -> None:
     checker = make_checker(GuardSet([Sizes((X, Y), ((text, text),))]))
-    for left in NUMBERS:
-        for right in NUMBERS:
+    for left in NUMBERS + FLOATS:
+        for right in NUMBERS + FLOATS:
             assert checker.check((left, right)) == answer(text, left, right), (left, right)
 
 
 def answer(text: str, v0: Any, v1: Any) -> tuple[()] | None:
     try:
         return () if eval(text, {"math": math, "v0": v0, "v1": v1}) else None
-    except (ArithmeticError, TypeError):
+    except (ArithmeticError, TypeError, ValueError):
         return None
 
 

@@ -64,7 +64,7 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     inplace = symbol[-1] == "="
     name, plain_op, inplace_op = _BINARY[symbol[:-1] if inplace else symbol]
     if type(left) is SymbolValue or type(right) is SymbolValue:
-        computed = t.tensors.arithmetic(t, symbol.rstrip("="), left, right)
+        computed: Value | None = t.tensors.symbols.arithmetic(t, symbol.rstrip("="), left, right)
         if computed is not None:
             return computed
     if isinstance(left, Const) and isinstance(right, Const):  # a tuple may give itself
@@ -158,7 +158,7 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     """``left symbol right`` for the six rich comparisons."""
     name, reflected, real = _COMPARE[symbol]
     if type(left) is SymbolValue or type(right) is SymbolValue:
-        answer = t.tensors.compare_numbers(t, real, left, right)
+        answer: Value | None = t.tensors.symbols.compare(t, real, left, right)
         if answer is not None:
             return answer
     if _folds(left) and _folds(right):

@@ -5,14 +5,31 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from dynacap.guards.float_functions import FLOAT_FUNCTIONS
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.data_model import binary_op, call_special, truth
+from dynacap.values.data_model.calls import compute
 from dynacap.values.data_model.operators import two_sided
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.identity import IdentityValue
 from dynacap.values.library.handlers import constant_of, folded, handles, is_none, real_of_known
+from dynacap.values.natives import native
 from dynacap.values.object import payload_of
+from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
+
+
+def _register_float_function(function: Any) -> None:
+    @native(function)
+    def call(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        found = None
+        if len(args) == 1 and type(args[0]) is SymbolValue:
+            found = t.tensors.symbols.function(t, function, args[0])
+        return compute(t, function, args, kwargs) if found is None else found
+
+
+for _function in FLOAT_FUNCTIONS:
+    _register_float_function(_function)
 
 
 @handles(bool)

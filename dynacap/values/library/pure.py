@@ -40,7 +40,7 @@ for _owner in (*_TYPES, math, cmath):
     pure(_members(_owner))
 
 pure((complex, bytes, range, str.maketrans))
-pure((abs, ascii, bin, chr, hex, oct, ord, operator.abs, operator.index))
+pure((ascii, bin, chr, hex, oct, ord, operator.abs, operator.index))
 pure((os.fspath,))
 pure(
     vars(owner)[name]

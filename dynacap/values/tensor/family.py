@@ -144,18 +144,6 @@ class TensorFamily:
             return takes(left) and takes(right)
         return type(right) is TensorValue and _is_number(left)
 
-    def arithmetic(self, t: Tracer, symbol: str, left: Value, right: Value) -> Value | None:
-        """An operator on numbers, a symbolic one among them; None if it is to be fixed."""
-        found: Value | None = self.symbols.arithmetic(t, symbol, left, right)
-        return found
-
-    def compare_numbers(
-        self, t: Tracer, real: Callable[..., Any], left: Value, right: Value
-    ) -> Value | None:
-        """The same for a comparison."""
-        found: Value | None = self.symbols.compare(t, real, left, right)
-        return found
-
     def is_operation(self, real: Any) -> bool:
         """Whether a callable belongs to torch's operator surface and goes into the graph."""
         return is_operation(real)

@@ -5,14 +5,15 @@ question about them that had to be answered for the capture to go on.  At the en
 one guard on the inputs.
 
 That algebra is exact for ints and their quotients.  For other floats it is not what Python
-computes: each is a symbol of its own, which knows its operands and is guarded by fixing them.
+computes: each is a symbol of its own, which knows how Python computes it from its operands, and
+what is asked about it is guarded by computing it again.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,7 +32,9 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 from dynacap.backends.fakes.shape_env import UnplacedShapeEnv
 from dynacap.config import config
 from dynacap.errors import UserError
+from dynacap.guards.float_functions import FLOAT_FUNCTIONS, POWERS, Condition, meets
 from dynacap.guards.kinds import ConstEq
+from dynacap.guards.number_text import Text, compared, filled, literal
 from dynacap.guards.size_conditions import SizeConditions
 from dynacap.guards.source import Source
 from dynacap.guards.tensor_source import OFFSET, SIZE, STRIDE, TensorNumber
@@ -52,11 +55,7 @@ _INT_OPERATORS: dict[str, Callable[..., Any]] = {
     "//": operator.floordiv,
     "%": operator.mod,
 }
-_FLOAT_OPERATORS: dict[str, Callable[..., Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-}  # those that raise for no floats
+_FLOAT_OPERATORS = _INT_OPERATORS | {"/": operator.truediv, "**": operator.pow}
 _DIVIDES = frozenset({"/", "//", "%"})
 _CACHED = [method for method in vars(ShapeEnv).values() if hasattr(method, "cache_clear")]
 
@@ -85,6 +84,8 @@ class Symbols:
         self._floats: dict[Any, SymbolValue] = {}  # by their symbols
         self._fixed: dict[Source, float] = {}  # those from outside that were asked for
         self._marked: list[tuple[str, Any]] = []
+        self._conditions = SizeConditions(self._places, PythonPrinter().doprint)
+        self._texts: dict[SymbolValue, Text | None] = {}
 
     # -- making ----------------------------------------------------------------------------------
     def fake(self, real: torch.Tensor, source: Source, dims: frozenset[int]) -> torch.Tensor:
@@ -202,16 +203,37 @@ class Symbols:
         ints = left.cls is int and right.cls is int
         if not ints and not {left.cls, right.cls} <= {int, float}:
             return None
-        if symbol in _DIVIDES and not (ints and self._differs(right, 0)):
+        if symbol in _DIVIDES and not self._differs(right, 0):
             return None
         if ints and symbol in _INT_OPERATORS:
             return t.tensors.call(t, _INT_OPERATORS[symbol], [left, right], {})
-        if ints and symbol == "/":
-            return self._quotient(t, left, right)
-        function = _FLOAT_OPERATORS.get(symbol)
-        if function is None or not self._allows_floats:
+        if ints:
+            return self._quotient(t, left, right) if symbol == "/" else None
+        if symbol not in _FLOAT_OPERATORS or (symbol == "**" and not self._is_plain(left, right)):
             return None
-        return self._float(t, function, left, right)
+        return self._float(t, _FLOAT_OPERATORS[symbol], f"({{}} {symbol} {{}})", [left, right])
+
+    def function(self, t: Tracer, real: Callable[..., Any], value: Value) -> Value | None:
+        """A function of ``FLOAT_FUNCTIONS`` of a symbol; None if it has to be fixed."""
+        pattern, conditions = FLOAT_FUNCTIONS[real]
+        if value.cls is not float or not self._fulfils(value, conditions):
+            return None
+        return self._float(t, real, pattern, [value])
+
+    def _is_plain(self, base: Value, exponent: Value) -> bool:
+        """Whether a power is a float for sure, for this capture and guarded."""
+        for conditions in POWERS:
+            pairs = list(zip((base, exponent), conditions, strict=True))
+            if all(meets(_now(value), asked) for value, asked in pairs):
+                return all(self._fulfils(value, asked) for value, asked in pairs)
+        return False
+
+    def _fulfils(self, value: Value, conditions: Iterable[Condition]) -> bool:
+        for real, number in conditions:
+            answer = self._decide(real, value, Const(number))
+            if answer is None or not answer.value:
+                return False
+        return True
 
     def _quotient(self, t: Tracer, left: Value, right: Value) -> Value | None:
         """An int by an int: rounded once, from the exact quotient, here as in Python."""
@@ -220,28 +242,30 @@ class Symbols:
         except NotConstant:
             return None  # torch turned it into something else
         if isinstance(made, SymbolValue) and not made.operands:
-            made.operands = (left, right)
+            made.operands, made.pattern = (left, right), "({} / {})"
         return made
 
     def _float(
-        self, t: Tracer, function: Callable[..., Any], left: Value, right: Value
+        self, t: Tracer, function: Callable[..., Any], pattern: str, operands: list[Value]
     ) -> Value | None:
         """The float that Python computes, as a symbol of its own."""
-        sym = self._float_symbol(function, _now(left), _now(right))
+        sym = self._float_symbol(function, [_now(operand) for operand in operands])
         if sym is None:
             return None
-        node = t.tensors.add_known(t, function, [left, right], sym)
+        node = t.tensors.add_known(t, function, operands, sym)
         made = SymbolValue(sym, self.settle, node=node)
-        made.operands = (left, right)
+        made.operands, made.pattern = tuple(operands), pattern
         symbol = sym.node.expr
         self._floats[symbol] = self._by_expression[symbol] = made
         return made
 
-    def _float_symbol(self, function: Callable[..., Any], left: Any, right: Any) -> Any:
-        """A symbol for a float; None for one that is not finite."""
-        if left is None or right is None:
+    def _float_symbol(self, function: Callable[..., Any], operands: list[Any]) -> Any:
+        """A symbol for a float; None for one that is not finite, or where floats are no inputs."""
+        if not self._allows_floats:
+            return None
+        if None in operands:
             return self._env.create_unbacked_symfloat()
-        hint = function(left, right)
+        hint = function(*operands)
         if type(hint) is not float or not math.isfinite(hint):
             return None
         where = ConstantSource(f"float ({len(self._env.var_to_range)})")
@@ -259,7 +283,7 @@ class Symbols:
             return None
         unknown = None in (_now(left), _now(right))
         if not unknown and (left.cls is not int or right.cls is not int):
-            return None
+            return self._decide(real, left, right)
         answer = real(_operand(left), _operand(right))
         try:
             return Const(bool(answer))
@@ -267,8 +291,36 @@ class Symbols:
             node = t.tensors.add_known(t, real, [left, right], answer)
             return SymbolValue(answer, self.settle, node=node)
 
+    def _decide(self, real: Callable[..., Any], left: Value, right: Value) -> Const | None:
+        """A comparison with floats, answered for this capture and guarded as Python answers it."""
+        numbers = _now(left), _now(right)
+        answer = None in numbers or real(*numbers)
+        if SymbolValue in (type(left), type(right)):
+            text = compared(real, answer, self._text(left), self._text(right))
+            if text is None:
+                return None
+            self._conditions.add_text(text)
+        return Const(answer)
+
+    def _text(self, value: Value) -> Text | None:
+        """How Python computes a number from the inputs; None where that is not known, or long."""
+        if not isinstance(value, SymbolValue):
+            return literal(value.constant())
+        if value not in self._texts:
+            self._texts[value] = self._written(value)
+        return self._texts[value]
+
+    def _written(self, value: SymbolValue) -> Text | None:
+        if value.cls is int:
+            return self._conditions.size_of(value.sym.node.expr)
+        if value.source is not None:
+            return self._conditions.float_of(value.source)
+        return filled(value.pattern, map(self._text, value.operands))
+
     def _differs(self, value: Value, number: int) -> bool:
         """Whether a number is another one, for this capture and guarded; False if none can tell."""
+        if value.cls is float:
+            return _now(value) is not None and self._fulfils(value, [(operator.ne, number)])
         try:
             return bool(_operand(value) != number)
         except GuardOnDataDependentSymNode:
@@ -292,7 +344,7 @@ class Symbols:
         self._fix_what_floats_decide()
         for source, number in self._fixed.items():
             guards.add(ConstEq(source, number, origin=None))
-        conditions = SizeConditions(self._places, PythonPrinter().doprint)
+        conditions = self._conditions
         for symbol, limits in self._env.var_to_range.items():
             if symbol in self._places:
                 conditions.add_range(symbol, limits)
