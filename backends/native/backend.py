@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -20,7 +21,7 @@ from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 from dynacap import log
 from dynacap.backends.native.aten.inputs import is_variable
 from dynacap.backends.native.aten.overlaps import check_overlaps
-from dynacap.backends.native.aten.trace import compile_traced, needs_gradient
+from dynacap.backends.native.aten.trace import compile_again, compile_traced
 from dynacap.backends.native.build import (
     HOW_TO_GET_ONE,
     Compiler,
@@ -28,10 +29,12 @@ from dynacap.backends.native.build import (
     find_compiler,
     find_note,
     keep_note,
+    library_name,
+    library_path,
 )
 from dynacap.backends.native.c.program import Source, program_source
 from dynacap.backends.native.describe import description
-from dynacap.backends.native.known import kinds, note_of, noted_kinds
+from dynacap.backends.native.known import Keep, Note, kinds, noted_kinds, part_of
 from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.numbers import where_they_fit, without_float_arithmetic
@@ -123,14 +126,15 @@ def _compiled(
         raise NotImplementedError(f"there is no C compiler: {HOW_TO_GET_ONE}")
     _check_inputs(graph_module, example_inputs)
     make = _Compile(crun, compiler, waits)
-    if needs_gradient(graph_module, example_inputs) or any(each.enabled for each in _STAGES):
-        return compile_traced(graph_module, example_inputs, make, make, eager)
-    key = description(graph_module, example_inputs)
-    found = None if key is None else find_note(key, compiler)
-    if found is not None:
-        return make.again(eager, *found)
-    recorded = dataclasses.replace(make, key=key)
-    return compile_traced(graph_module, example_inputs, make, recorded, eager)
+    shown = any(each.enabled for each in _STAGES)
+    key = None if shown else description(graph_module, example_inputs)
+    if key is None:
+        return compile_traced(graph_module, example_inputs, make, eager, None)
+    note = find_note(key, compiler)
+    if note is not None:
+        return compile_again(graph_module, example_inputs, make.again, eager, note)
+    keep = functools.partial(keep_note, key, compiler)
+    return compile_traced(graph_module, example_inputs, make, eager, keep)
 
 
 def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> None:
@@ -169,33 +173,34 @@ def _resized(after: Any, before: Any) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class _Compile:
-    """From an ATen graph to a callable, through all stages; noted under a key, if there is one."""
+    """From an ATen graph to a callable, through all stages."""
 
     crun: ModuleType
     compiler: Compiler
     waits: bool
-    key: str | None = None
 
-    def __call__(self, graph: torch.fx.GraphModule, eager: Run) -> Run:
+    def __call__(self, graph: torch.fx.GraphModule, eager: Run, keep: Keep | None = None) -> Run:
+        """``keep`` is told what to note, if it is more than nothing."""
         # Here too: AOTAutograd may ask for a backward graph in the user's own ``backward()``.
-        return _or_eagerly(lambda: self._graph(graph, eager), eager)
+        return _or_eagerly(lambda: self._graph(graph, eager, keep), eager)
 
-    def _graph(self, graph: torch.fx.GraphModule, eager: Run) -> Run:
+    def _graph(self, graph: torch.fx.GraphModule, eager: Run, keep: Keep | None) -> Run:
         program, source = _written(graph)
         library = build_later(source.text, self.compiler)
-        note = None if self.key is None else note_of(program, source)
-        if self.key is not None and note is not None:
-            keep_note(self.key, self.compiler, note, source.text)
+        if keep is not None:
+            part = part_of(program, source, library_name(source.text, self.compiler))
+            if part is not None:
+                keep(part)
         pending = Pending(library, eager, waits=self.waits)
         constants = tuple(buffer.value for buffer in source.constants)
         return self._made(pending, source.calls, kinds(program), constants)
 
-    def again(self, eager: Run, library: Path, note: dict[str, Any]) -> Run:
-        """The graph by what an earlier process noted."""
+    def again(self, part: Note, eager: Run) -> Run:
+        """One graph by what an earlier process noted."""
         there: Future[Path] = Future()
-        there.set_result(library)
+        there.set_result(library_path(part["library"]))
         pending = Pending(there, eager, waits=True)
-        return self._made(pending, (), noted_kinds(note), ())  # with steps in Python none is noted
+        return self._made(pending, (), noted_kinds(part), ())  # with steps in Python none is noted
 
     def _made(
         self,

@@ -17,9 +17,10 @@ from types import FunctionType
 from typing import Any
 
 import torch
+from torch._functorch import config as functorch_config
 
 from dynacap.backends.native.aten.inputs import share_memory
-from dynacap.backends.torch_state import current_state
+from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors
 from dynacap.fxlite import GraphModule, Node
 from dynacap.fxlite.printer import example_value
 
@@ -47,6 +48,7 @@ def description(graph_module: GraphModule, example_inputs: Sequence[Any]) -> str
     try:
         lines = [
             *_circumstances(),
+            *_circumstances_of_gradients(example_inputs),
             *map(_input, graph.placeholders, example_inputs),
             *map(_node, graph.nodes),
         ]
@@ -70,6 +72,14 @@ def _circumstances() -> Iterator[str]:
     yield " ".join(sorted(name for name in torch.library._impls if name.startswith("aten/")))
 
 
+def _circumstances_of_gradients(example_inputs: Sequence[Any]) -> Iterator[str]:
+    """What decides how AOTAutograd parts a graph and its backward pass, if there is one."""
+    if any(isinstance(value, torch.Tensor) and value.requires_grad for value in example_inputs):
+        if hooks_of_saved_tensors():
+            raise _NoWords("hooks that may become part of the graph")
+        yield functorch_config.get_hash().hex()
+
+
 @functools.cache
 def _own_sources() -> str:
     """The sources of this backend, as a hash."""
@@ -86,10 +96,11 @@ def _input(node: Node, value: Any) -> str:
     for size in (*example.shape, *example.stride()) if example is not None else ():
         if type(size) is not int:
             raise _NoWords("a size varies")
-    kind = value.dtype, value.device, value.layout, value.is_inference(), value.requires_grad
+    kind = value.dtype, value.device, value.layout, value.is_inference()
+    gradient = (value.requires_grad, value.is_leaf) if value.requires_grad else ()
     if value.layout is not torch.strided:
         raise _NoWords("a layout without strides")
-    return f"{node.name} = {kind} {tuple(value.shape)} {value.stride()}"
+    return f"{node.name} = {kind} {gradient} {tuple(value.shape)} {value.stride()}"
 
 
 def _node(node: Node) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dynacap.backends.native.c.program import Source
 from dynacap.backends.native.loops.program import Buffer, Number, Program, is_symbolic
 
 Note = dict[str, Any]
+Keep = Callable[[Note], None]
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -31,17 +33,17 @@ def _output_kind(value: Any) -> Any:
     return int if is_symbolic(value) else (value,)
 
 
-def note_of(program: Program, source: Source) -> Note | None:
-    """What to note; None for what holds more than a library and plain values."""
+def part_of(program: Program, source: Source, library: str) -> Note | None:
+    """What to note of one library; None for what holds more than a library and plain values."""
     inputs, outputs = kinds(program)
     if source.constants or "dynacap_python(" in source.text or {int, float} & {*outputs}:
         return None
     if not all(kind is None or type(kind[0]) in _PLAIN for kind in outputs):
         return None
-    return {"inputs": inputs.decode(), "outputs": outputs}
+    return {"library": library, "inputs": inputs.decode(), "outputs": outputs}
 
 
-def noted_kinds(note: Note) -> tuple[bytes, tuple[Any, ...]]:
+def noted_kinds(part: Note) -> tuple[bytes, tuple[Any, ...]]:
     """The kinds again."""
-    outputs = tuple(None if kind is None else tuple(kind) for kind in note["outputs"])
-    return note["inputs"].encode(), outputs
+    outputs = tuple(None if kind is None else tuple(kind) for kind in part["outputs"])
+    return part["inputs"].encode(), outputs

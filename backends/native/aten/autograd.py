@@ -14,19 +14,29 @@ from typing import Any
 
 import torch
 from torch._functorch._aot_autograd import graph_compile as _stages
-from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._functorch._aot_autograd.utils import make_boxed_func as make_boxed
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from torch._guards import TracingContext, tracing
+from torch.utils._python_dispatch import _disable_current_modes
 
 from dynacap.backends.native.aten.again import with_eager
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
-from dynacap.backends.native.aten.inputs import stand_ins
+from dynacap.backends.native.aten.inputs import share_memory, stand_ins
 from dynacap.backends.native.aten.tokens import drop_tokens
+from dynacap.backends.native.aten.trace import CompileAgain, CompileAten, Compiled, Keep, Note
+from dynacap.backends.torch_state import current_state, restore_state
 from dynacap.fxlite import GraphModule
 
-Compiled = Callable[..., Any]
-CompileAten = Callable[[torch.fx.GraphModule, Compiled], Compiled]
+try:
+    from dynacap.backends.native.aten import noted
+except ImportError:  # this torch keeps elsewhere what a note is made of
+    _noted: Any = None
+else:
+    _noted = noted
+
+Compiler = Callable[[torch.fx.GraphModule], Compiled]
+Compilers = tuple[Compiler, Compiler, Compiler]  # of forward, backward and inference graphs
 
 # Whether a graph is given floats -> what divides it; the former leaves floats out of what is kept.
 _PARTITION: dict[bool, Callable[..., Any]] = {
@@ -98,15 +108,60 @@ def through_autograd(
     example_inputs: Sequence[Any],
     compile_aten: CompileAten,
     eager: Compiled,
+    keep: Keep | None,
 ) -> Compiled:
     """The callable for a graph, which has a backward pass where the inputs want one."""
     mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
+    taken = keep is not None and _noted is not None and not share_memory(example_inputs)
+    notes = _noted.Notes(keep) if taken else None
 
-    def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
-        drop_tokens(gm)
-        boxed: Compiled = make_boxed_func(compile_aten(gm, gm))
-        return boxed
+    def forward(gm: torch.fx.GraphModule) -> Compiled:
+        # None of the saved tensors is written to, so that a backward pass can be made again.
+        TracingContext.get().fw_metadata.bw_donated_idxs = []  # type: ignore[union-attr]
+        return compile_aten(gm, gm, None if notes is None else notes.of_forward(gm))
 
+    def backward(gm: torch.fx.GraphModule) -> Compiled:
+        return compile_aten(gm, gm, None if notes is None else notes.of_backward(gm))
+
+    def alone(gm: torch.fx.GraphModule) -> Compiled:
+        return compile_aten(gm, gm, None)
+
+    compiled = _traced(graph_module, mode, inputs, (forward, backward, alone))
+    return with_eager(compiled, graph_module, eager)
+
+
+def by_note(
+    graph_module: GraphModule,
+    example_inputs: Sequence[Any],
+    compile_part: CompileAgain,
+    eager: Compiled,
+    note: Note,
+) -> Compiled:
+    """The callable for a graph of which an earlier process noted what it came to.
+
+    What cannot be run as C is run by the ATen graphs, which are traced only then.
+    """
+    mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
+    state = current_state()
+
+    def trace(compilers: Compilers) -> None:
+        now = current_state()
+        restore_state(state)
+        try:
+            with _disable_current_modes():  # those that see the call in which this is done
+                _traced(graph_module, mode, inputs, compilers)
+        finally:
+            restore_state(now)
+
+    graphs = _noted.Graphs(trace, note)
+    runs = [compile_part(part, graphs.run(index)) for index, part in enumerate(note["parts"])]
+    return with_eager(_noted.as_autograd(note, graphs, *map(make_boxed, runs)), graph_module, eager)
+
+
+def _traced(
+    graph_module: GraphModule, mode: Any, inputs: Sequence[Any], compilers: Compilers
+) -> Compiled:
+    forward, backward, alone = map(_compiler, compilers)
     floats = any(isinstance(each, torch.SymFloat) for each in inputs)
     if floats and not _floats_are_kept:
         raise NotImplementedError("a float in it varies, which this torch rounds as a tensor")
@@ -119,11 +174,20 @@ def through_autograd(
         compiled: Compiled = aot_module_simplified(
             _Module(graph_module.forward),  # type: ignore[arg-type]
             inputs,
-            fw_compiler=compiler,
-            bw_compiler=compiler,
-            inference_compiler=compiler,
+            fw_compiler=forward,
+            bw_compiler=backward,
+            inference_compiler=alone,
             partition_fn=_PARTITION[floats],
             decompositions=dict(DECOMPOSITIONS),
             keep_inference_input_mutations=True,
         )
-    return with_eager(compiled, graph_module, eager)
+    return compiled
+
+
+def _compiler(compile_aten: Callable[[torch.fx.GraphModule], Compiled]) -> Compiled:
+    def compile_functional(gm: torch.fx.GraphModule, _: Sequence[Any]) -> Compiled:
+        drop_tokens(gm)
+        boxed: Compiled = make_boxed(compile_aten(gm))
+        return boxed
+
+    return compile_functional

@@ -16,7 +16,10 @@ from dynacap.backends.native.aten.recorder import Recorder, Replay
 from dynacap.fxlite import GraphModule
 
 Compiled = Callable[..., Any]
-CompileAten = Callable[[torch.fx.GraphModule, Compiled], Compiled]
+Note = dict[str, Any]
+Keep = Callable[[Note], None]
+CompileAten = Callable[[torch.fx.GraphModule, Compiled, Keep | None], Compiled]
+CompileAgain = Callable[[Note, Compiled], Compiled]
 _AUTOGRAD = "dynacap.backends.native.aten.autograd"
 
 
@@ -24,22 +27,47 @@ def compile_traced(
     graph_module: GraphModule,
     example_inputs: Sequence[Any],
     compile_aten: CompileAten,
-    compile_recorded: CompileAten,
     eager: Compiled,
+    keep: Keep | None,
 ) -> Compiled:
-    """The callable for a graph: ``compile_aten(graph, eager)`` makes one of each ATen graph.
+    """The callable for a graph: ``compile_aten(graph, eager, keep)`` makes one of each ATen graph.
 
-    ``eager`` computes the same, operator by operator.  ``compile_recorded`` gets a graph that is
-    all there is to compile: it takes the captured graph's inputs, and gives what that gives.
+    ``eager`` computes the same, operator by operator.  ``keep`` is told what a later process needs
+    besides the captured graph, if a note of it can be taken.
     """
     if not needs_gradient(graph_module, example_inputs):
         with contextlib.suppress(NotFunctional):
-            return compile_recorded(record(graph_module, example_inputs), eager)
-    autograd: Any = importlib.import_module(_AUTOGRAD)  # loaded late: it takes seconds
-    compiled: Compiled = autograd.through_autograd(
-        graph_module, example_inputs, compile_aten, eager
+            recorded = record(graph_module, example_inputs)
+            only = None if keep is None else _as_only_part(keep)
+            return compile_aten(recorded, eager, only)
+    compiled: Compiled = _autograd().through_autograd(
+        graph_module, example_inputs, compile_aten, eager, keep
     )
     return compiled
+
+
+def _as_only_part(keep: Keep) -> Keep:
+    return lambda part: keep({"parts": [part]})
+
+
+def compile_again(
+    graph_module: GraphModule,
+    example_inputs: Sequence[Any],
+    compile_part: CompileAgain,
+    eager: Compiled,
+    note: Note,
+) -> Compiled:
+    """The same by what was noted: ``compile_part(part, eager)`` makes one of each ATen graph."""
+    if len(note["parts"]) == 1:
+        return compile_part(note["parts"][0], eager)
+    compiled: Compiled = _autograd().by_note(
+        graph_module, example_inputs, compile_part, eager, note
+    )
+    return compiled
+
+
+def _autograd() -> Any:
+    return importlib.import_module(_AUTOGRAD)  # loaded late: it takes seconds
 
 
 def needs_gradient(graph_module: GraphModule, example_inputs: Sequence[Any]) -> bool:

@@ -6,6 +6,8 @@ from dynacap.backends.native.build.build import (
     clear_cache,
     find_note,
     keep_note,
+    library_name,
+    library_path,
 )
 from dynacap.backends.native.build.compiler import HOW_TO_GET_ONE, Compiler, find_compiler
 
@@ -18,4 +20,6 @@ __all__ = [
     "find_compiler",
     "find_note",
     "keep_note",
+    "library_name",
+    "library_path",
 ]

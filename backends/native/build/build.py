@@ -64,22 +64,30 @@ def _key(text: str, compiler: Compiler) -> str:
     return "\n".join([compiler.identity, *compiler.flags, text])
 
 
-def keep_note(description: str, compiler: Compiler, note: dict[str, Any], source: str) -> None:
-    """Note, for later processes, what a graph came to: its library, and ``note``."""
-    cache = disk_cache()
-    library = cache.path(_key(source, compiler)).name
+def library_name(source: str, compiler: Compiler) -> str:
+    """What the library of a C source is called in the cache."""
+    return disk_cache().path(_key(source, compiler)).name
+
+
+def library_path(name: str) -> Path:
+    """Where it lies."""
+    return disk_cache().folder / name
+
+
+def keep_note(description: str, compiler: Compiler, note: dict[str, Any]) -> None:
+    """Note, for later processes, what a graph came to: ``note["parts"]`` name libraries."""
     with contextlib.suppress(OSError, NotPrivate):
-        cache.note(_key(description, compiler), json.dumps({**note, "library": library}))
+        disk_cache().note(_key(description, compiler), json.dumps(note))
 
 
-def find_note(description: str, compiler: Compiler) -> tuple[Path, dict[str, Any]] | None:
-    """The library that a graph came to in an earlier process, and what was noted with it."""
+def find_note(description: str, compiler: Compiler) -> dict[str, Any] | None:
+    """What was noted in an earlier process, if all of its libraries are there."""
     cache = disk_cache()
     with contextlib.suppress(OSError, NotPrivate):
         text = cache.noted(_key(description, compiler))
         note: dict[str, Any] = {} if text is None else json.loads(text)
-        if note and cache.has(note["library"]):
-            return cache.folder / note["library"], note
+        if note and all([cache.has(part["library"]) for part in note["parts"]]):
+            return note
     return None
 
 
