@@ -32,6 +32,7 @@ from dynacap.values.library.handlers import (
     constant_of,
     handles,
     handles_each,
+    handles_rows,
     methods,
     not_implemented,
     unordered,
@@ -65,21 +66,6 @@ def _getattr(t: Tracer, obj: Value, name: Value, default: Value | None = None, /
     if default is None:
         return get_attribute(t, obj, name_of(t, name))
     return attribute_or_none(t, obj, name_of(t, name)) or default
-
-
-@handles(hasattr)
-def _hasattr(t: Tracer, obj: Value, name: Value, /) -> Value:
-    return Const(attribute_or_none(t, obj, name_of(t, name)) is not None)
-
-
-@handles(setattr)
-def _setattr(t: Tracer, obj: Value, name: Value, value: Value, /) -> None:
-    set_attribute(t, obj, name_of(t, name), value)
-
-
-@handles(delattr)
-def _delattr(t: Tracer, obj: Value, name: Value, /) -> None:
-    delete_attribute(t, obj, name_of(t, name))
 
 
 @handles(vars)
@@ -132,11 +118,6 @@ for _owner in (object, type):
     _register_changes(_owner)
 
 
-@handles(object.__new__)
-def _object_new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
-    return new_object(t, cls.known(), args, kwargs)
-
-
 @handles(object.__init__)
 def _object_init(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> None:
     if args or kwargs:
@@ -145,21 +126,6 @@ def _object_init(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> No
             what = "object" if own else self.cls.__name__
             text = "__init__() takes exactly one argument (the instance to initialize)"
             t.raise_error(TypeError, f"{what}.{text}")
-
-
-@handles(vars(object)["__init_subclass__"])
-def _init_subclass(t: Tracer, cls: Value, /) -> None:
-    return None
-
-
-@handles(vars(object)["__subclasshook__"])
-def _subclass_hook(t: Tracer, cls: Value, /, *args: Value) -> Value:
-    return not_implemented()
-
-
-@handles(*methods("__class_getitem__", *BUILT_IN))
-def _class_getitem(t: Tracer, cls: Value, key: Value, /) -> Value:
-    return get_item(t, cls, key)
 
 
 _SHOWS = "how an object lies in memory, or is copied and pickled"
@@ -175,14 +141,27 @@ def _reduce_ex(t: Tracer, self: Value, protocol: Value, /) -> NoReturn:
     t.graph_break("unsupported-call", _SHOWS)
 
 
-@handles(*methods("__eq__", *_PLAINEST))
-def _eq(t: Tracer, self: Value, other: Value, /) -> Value:
+def _same(t: Tracer, self: Value, other: Value, /) -> Value:
     return Const(True) if is_same(t, self, other) else not_implemented()
 
 
-handles(*methods("__ne__", *_PLAINEST))(inverted_eq)
-
-
+handles_rows(
+    {
+        hasattr: lambda t, obj, name, /: Const(
+            attribute_or_none(t, obj, name_of(t, name)) is not None
+        ),
+        setattr: lambda t, obj, name, value, /: set_attribute(t, obj, name_of(t, name), value),
+        delattr: lambda t, obj, name, /: delete_attribute(t, obj, name_of(t, name)),
+        object.__new__: lambda t, cls, /, *args, **named: new_object(t, cls.known(), args, named),
+        vars(object)["__init_subclass__"]: lambda t, cls, /: None,
+        vars(object)["__subclasshook__"]: lambda t, cls, /, *_: not_implemented(),
+        object.__repr__: lambda t, self, /: t.graph_break(
+            "address", f"the text of a {self.cls.__name__} shows its address"
+        ),
+    }
+)
+handles_each({"__class_getitem__": lambda t, cls, key, /: get_item(t, cls, key)}, *BUILT_IN)
+handles_each({"__eq__": _same, "__ne__": inverted_eq}, *_PLAINEST)
 handles_each(
     dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), unordered),
     *_PLAINEST,
@@ -211,11 +190,6 @@ def identity(t: Tracer, function: Callable[[Any], int], obj: Value) -> Value:
         is_same(t, obj, other)
     others.append(obj)
     return IdentityValue(function, obj)
-
-
-@handles(object.__repr__)
-def _repr(t: Tracer, self: Value, /) -> Value:
-    return t.graph_break("address", f"the text of a {self.cls.__name__} shows its address")
 
 
 @handles(id)

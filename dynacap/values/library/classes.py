@@ -11,14 +11,14 @@ from typing import Any
 
 from dynacap.guards.registrations import Registrations
 from dynacap.guards.relations import Predicate
-from dynacap.values.base import MISSING, Const, Known, Value
+from dynacap.values.base import MISSING, NONE, Const, Known, Value
 from dynacap.values.build import build_known, builds_subclasses
 from dynacap.values.container import DictValue, ListValue, TupleValue
 from dynacap.values.data_model import call_special, call_value, get_attribute, truth
 from dynacap.values.data_model.attributes import claimed_class, make_super
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.library.attributes import attribute_or_none
-from dynacap.values.library.handlers import handles, is_none, real_of_known
+from dynacap.values.library.handlers import handles, handles_rows, is_none, real_of_known
 from dynacap.values.object import ObjectValue, PropertyValue
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
@@ -29,11 +29,6 @@ builds_subclasses(getattr(typing, "_Final", typing.TypeVar))(build_known)
 
 _PROTOCOL_CHECK = type(typing.Protocol).__instancecheck__
 _KEEPS = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
-
-
-@handles(isinstance)
-def _isinstance(t: Tracer, obj: Value, classinfo: Value, /) -> Value:
-    return Const(is_instance(t, obj, classinfo))
 
 
 def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
@@ -109,11 +104,6 @@ def _follows_protocol(t: Tracer, obj: Value, cls: type) -> bool:
     return True
 
 
-@handles(issubclass)
-def _issubclass(t: Tracer, sub: Value, classinfo: Value, /) -> Value:
-    return Const(is_subclass(t, sub, classinfo))
-
-
 def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
     """``issubclass(sub, classinfo)``."""
     if isinstance(classinfo, TupleValue):
@@ -156,11 +146,6 @@ def _super(t: Tracer, start: Value | None = None, obj: Value | None = None, /) -
     return make_super(t, start, obj)
 
 
-@handles(callable)
-def _callable(t: Tracer, obj: Value, /) -> Value:
-    return Const(t.lookup(obj.cls, "__call__") is not MISSING)
-
-
 @handles(property)
 def _property(
     t: Tracer,
@@ -170,16 +155,6 @@ def _property(
     doc: Value = Const(None),
 ) -> Value:
     return PropertyValue(property, [fget, fset, fdel, doc])
-
-
-@handles(staticmethod)
-def _staticmethod(t: Tracer, function: Value, /) -> Value:
-    return PropertyValue(staticmethod, [function])
-
-
-@handles(classmethod)
-def _classmethod(t: Tracer, function: Value, /) -> Value:
-    return PropertyValue(classmethod, [function])
 
 
 @handles(property.__get__)
@@ -197,11 +172,6 @@ def _is_abstract(t: Tracer, self: Value, /) -> Value:
     parts = [attribute_or_none(t, self, part) for part in ("fget", "fset", "fdel", "__func__")]
     said = (attribute_or_none(t, part, "__isabstractmethod__") for part in parts if part)
     return Const(any(word is not None and truth(t, word) for word in said))
-
-
-@handles(types.FunctionType.__get__)
-def _function_get(t: Tracer, self: Value, obj: Value, owner: Value = Const(None), /) -> Value:
-    return self if is_none(obj) else t.call(t.wrap(types.MethodType, None), [self, obj])
 
 
 @handles(*_KEEPS)
@@ -225,9 +195,19 @@ def _mro(t: Tracer, cls: Known, /) -> Value:
     return ListValue([t.class_value(base) for base in type.mro(cls.value)])
 
 
-@handles(types.SimpleNamespace.__new__)
-def _namespace_new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
-    return ObjectValue(cls.known())
+handles_rows(
+    {
+        isinstance: lambda t, obj, info, /: Const(is_instance(t, obj, info)),
+        issubclass: lambda t, sub, info, /: Const(is_subclass(t, sub, info)),
+        callable: lambda t, obj, /: Const(t.lookup(obj.cls, "__call__") is not MISSING),
+        staticmethod: lambda t, function, /: PropertyValue(staticmethod, [function]),
+        classmethod: lambda t, function, /: PropertyValue(classmethod, [function]),
+        types.FunctionType.__get__: lambda t, self, obj, owner=NONE, /: (
+            self if is_none(obj) else t.call(t.wrap(types.MethodType, None), [self, obj])
+        ),
+        types.SimpleNamespace.__new__: lambda t, cls, /, *_, **__: ObjectValue(cls.known()),
+    }
+)
 
 
 @handles(types.SimpleNamespace.__init__)

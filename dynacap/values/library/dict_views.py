@@ -13,7 +13,13 @@ from dynacap.values.build import builds, guard_type
 from dynacap.values.container import DictValue, SetValue, TupleValue
 from dynacap.values.iterator import dict_entry, walks
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import handles, methods, not_implemented
+from dynacap.values.library.handlers import (
+    Operation,
+    handles,
+    handles_each,
+    methods,
+    not_implemented,
+)
 from dynacap.values.library.sequences import same_or_equal
 from dynacap.values.library.sets import (
     RELATIONS,
@@ -69,26 +75,6 @@ for _kind in ("keys", "values", "items"):
     _register(_kind)
 
 
-@handles(*methods("__len__", *VIEWS))
-def _len(t: Tracer, self: DictView, /) -> Value:
-    return Const(len(self.over.keys(t)))
-
-
-@handles(*methods("__iter__", *VIEWS))
-def _iter(t: Tracer, self: DictView, /) -> Value:
-    return walks(t, self.over, self.kind)
-
-
-@handles(*methods("__reversed__", *VIEWS))
-def _reversed(t: Tracer, self: DictView, /) -> Value:
-    return walks(t, self.over, self.kind, backwards=True)
-
-
-@handles(*methods("__contains__", *VIEWS))
-def _contains(t: Tracer, self: DictView, item: Value, /) -> Value:
-    return Const(view_contains(t, self, item))
-
-
 def view_contains(t: Tracer, self: DictView, item: Value) -> bool:
     """``item in view`` for keys and items."""
     if self.kind == "keys":
@@ -119,9 +105,16 @@ _register_set_operation("or", unite)
 _register_set_operation("xor", differ)
 
 
-@handles(*methods("isdisjoint", *VIEWS))
-def _isdisjoint(t: Tracer, self: DictView, other: Value, /) -> Value:
-    return Const(not any(view_contains(t, self, item) for item in elements(t, other)))
+_ROWS: dict[str, Operation] = {
+    "__len__": lambda t, self, /: Const(len(self.over.keys(t))),
+    "__iter__": lambda t, self, /: walks(t, self.over, self.kind),
+    "__reversed__": lambda t, self, /: walks(t, self.over, self.kind, backwards=True),
+    "__contains__": lambda t, self, item, /: Const(view_contains(t, self, item)),
+    "isdisjoint": lambda t, self, other, /: Const(
+        not any(view_contains(t, self, item) for item in elements(t, other))
+    ),
+}
+handles_each(_ROWS, *VIEWS)
 
 
 def _register_relation(name: str) -> None:

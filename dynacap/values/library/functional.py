@@ -18,6 +18,7 @@ from dynacap.values.library.handlers import (
     NONE,
     constant_of,
     handles,
+    handles_rows,
     is_none,
     not_implemented,
     real_of_known,
@@ -98,19 +99,18 @@ def _lru_cache(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Valu
     return t.graph_break("lru-cache", f"{name} keeps its results in a cache of its own")
 
 
-@handles(_LRU_CACHE.__get__)
-def _lru_cache_get(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> Value:
-    return self if is_none(obj) else BoundMethod(self, obj)
-
-
-@handles(functools.cmp_to_key)
-def _cmp_to_key(t: Tracer, mycmp: Value) -> Value:
-    return ComparisonKey(mycmp)
-
-
-@handles(_KEY_TYPE.__call__)
-def _make_key(t: Tracer, self: ComparisonKey, obj: Value) -> Value:
-    return ComparisonKey(self.compare, obj)
+handles_rows(
+    {
+        _LRU_CACHE.__get__: lambda t, self, obj, owner=NONE, /: (
+            self if is_none(obj) else BoundMethod(self, obj)
+        ),
+        functools.cmp_to_key: lambda t, mycmp: ComparisonKey(mycmp),
+        _KEY_TYPE.__call__: lambda t, self, obj: ComparisonKey(self.compare, obj),
+        operator.itemgetter: lambda t, item, /, *items: GetterValue(
+            operator.itemgetter, [item, *items]
+        ),
+    }
+)
 
 
 def _register_key_comparison(name: str, symbol: str) -> None:
@@ -126,11 +126,6 @@ for _name, _symbol in (
     ("__ne__", "!="), ("__gt__", ">"), ("__ge__", ">="),
 ):  # fmt: skip
     _register_key_comparison(_name, _symbol)
-
-
-@handles(operator.itemgetter)
-def _itemgetter(t: Tracer, item: Value, /, *items: Value) -> Value:
-    return GetterValue(operator.itemgetter, [item, *items])
 
 
 @handles(operator.attrgetter)

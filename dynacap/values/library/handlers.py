@@ -68,6 +68,12 @@ def handles(*targets: Any) -> Callable[[Operation], Operation]:
     return register
 
 
+def handles_rows(operations: Mapping[Any, Operation]) -> None:
+    """The same for callables whose handlers are one expression, one row a callable."""
+    for target, operation in operations.items():
+        handles(target)(operation)
+
+
 def handles_each(operations: Mapping[str, Operation], *owners: type) -> None:
     """The same for the methods of these names that these types declare, one row a name."""
     for name, operation in operations.items():
