@@ -83,47 +83,84 @@ def judge(
     backend: str,
     limit: int | None = None,
     before_each: Callable[[], object] = lambda: None,
+    together: int = 1,
 ) -> Verdict:
-    """Run an operator's samples, eager and compiled."""
+    """Run an operator's samples, eager and compiled, ``together`` in one graph.
+
+    Samples that make no single graph together, or do not give what eager gives, are judged alone.
+    """
     verdict = Verdict(name)
     with contextlib.ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(config.patch(raise_internal_errors=True))
-        called, eager = stack.enter_context(watched())
         warnings.simplefilter("ignore")
-        for number, sample in enumerate(samples_of(op, limit)):
-            verdict.samples += 1
+        samples = samples_of(op, limit)
+        while some := list(itertools.islice(samples, together)):
             before_each()
-            told = [f"sample {number}: {line}" for line in problems(op, sample, backend)]
-            verdict.problems += told[:2]
-            verdict.graphs += ENGINE.counters()["graphs"]
-            ENGINE.reset()
-    verdict.called, verdict.eager = sorted(called), sorted(eager)
+            attempt = _attempt(op, some, backend)
+            if len(some) == 1 or attempt.is_one_graph:
+                attempt.add_to(verdict, len(some))
+                continue
+            together = 1  # the rest of them will hardly make one either
+            for sample in some:
+                before_each()
+                _attempt(op, [sample], backend).add_to(verdict, 1)
     return verdict
 
 
-def problems(op: Any, sample: Any, backend: str) -> list[str]:
-    """How compiled differs from eager on one sample: results, gradients, inputs, random stream."""
-    flat, shape = tree_flatten((sample.input, sample.args, sample.kwargs))
+@dataclass
+class _Attempt:
+    """What became of some samples that were run together."""
+
+    graphs: int
+    called: set[str]
+    eager: set[str]
+    problems: list[str]
+
+    @property
+    def is_one_graph(self) -> bool:
+        return self.graphs == 1 and not self.eager and not self.problems
+
+    def add_to(self, verdict: Verdict, samples: int) -> None:
+        at = verdict.samples
+        verdict.samples += samples
+        verdict.graphs += self.graphs
+        verdict.called = sorted({*verdict.called, *self.called})
+        verdict.eager = sorted({*verdict.eager, *self.eager})
+        verdict.problems += [f"sample {at}: {line}" for line in self.problems[:2]]
+
+
+def _attempt(op: Any, samples: list[Any], backend: str) -> _Attempt:
+    with watched() as (called, eager):
+        told = problems(op, samples, backend)
+    made = _Attempt(ENGINE.counters()["graphs"], called, eager, told)
+    ENGINE.reset()
+    return made
+
+
+def problems(op: Any, samples: list[Any], backend: str) -> list[str]:
+    """How compiled differs from eager on samples: results, gradients, inputs, random stream."""
+    given = [(sample.input, sample.args, sample.kwargs) for sample in samples]
+    flat, shape = tree_flatten(given)
 
     def calling(function: Callable[..., Any]) -> Callable[..., list[Any]]:
         def call(*values: Any) -> list[Any]:
-            first, args, kwargs = tree_unflatten(values, shape)
-            result = sample.output_process_fn_grad(function(first, *args, **kwargs))
-            return tree_flatten(result)[0]
+            results = function(tree_unflatten(values, shape))
+            pairs = zip(samples, results, strict=True)
+            return tree_flatten([one.output_process_fn_grad(result) for one, result in pairs])[0]
 
         return call
 
-    def operator(*args: Any, **kwargs: Any) -> Any:
-        return op.op(*args, **kwargs)
+    def operator(given: Any) -> Any:
+        return [op.op(first, *args, **kwargs) for first, args, kwargs in given]
 
-    expected = run(calling(op.op), copied(flat))
+    expected = run(calling(operator), copied(flat))
     found = run(calling(ENGINE.compile(operator, backend=backend)), copied(flat))
     if op.name in UNDEFINED:
         forget_numbers(expected, found)
     told = differences(expected, found)
     if told and expected.error is None and found.error is None:
-        told = differences(expected, found, run_in_float64(calling(op.op), flat))
+        told = differences(expected, found, run_in_float64(calling(operator), flat))
     return told
 
 

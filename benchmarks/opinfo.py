@@ -50,7 +50,7 @@ def wanted(options: argparse.Namespace, before: Verdicts) -> list[str]:
 def judged(names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Verdicts as they come; a worker that dies has judged the operator that it was at."""
     command = [sys.executable, str(HERE / "opinfo_worker.py")]
-    command += [options.backend, str(options.samples), str(options.seconds)]
+    command += [options.backend, *map(str, (options.samples, options.seconds, options.together))]
     left = list(names)
     while left:
         worker = subprocess.Popen(
@@ -107,7 +107,8 @@ def main() -> None:
     parser.add_argument("-k", default="", help="only operators whose name holds this text")
     parser.add_argument("--backend", default="native")
     parser.add_argument("--samples", type=int, default=0, help="at most so many of each; 0: all")
-    parser.add_argument("--seconds", type=int, default=120, help="for one sample")
+    parser.add_argument("--seconds", type=int, default=120, help="for one graph")
+    parser.add_argument("--together", type=int, default=16, help="samples in one graph")
     parser.add_argument("--part", default="0/1", help="one of several runs, as 0/2 and 1/2")
     parser.add_argument("--again", choices=("no", "failing", "all"), default="no")
     options = parser.parse_args()

@@ -13,7 +13,7 @@ from operators import judge, operators
 
 
 def main() -> None:
-    backend, samples, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    backend, (samples, seconds, together) = sys.argv[1], map(int, sys.argv[2:])
     torch.set_num_threads(1)
     table = operators()
 
@@ -23,7 +23,7 @@ def main() -> None:
     for name in sys.stdin.read().split("\n"):
         tell({"starts": name})
         try:
-            verdict = judge(name, table[name], backend, samples or None, hurry)
+            verdict = judge(name, table[name], backend, samples or None, hurry, together)
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
             tell({"name": name, "kind": "failing", "problems": [f"harness: {told}"]})
