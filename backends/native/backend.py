@@ -42,6 +42,7 @@ from dynacap.backends.native.pending import Pending, Run, warn_eager
 from dynacap.backends.native.rewind import Rewind
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
+from dynacap.backends.native.versions import counted
 from dynacap.backends.registry import register_backend, warn_of_unused
 from dynacap.config import config
 from dynacap.errors import UserError
@@ -187,20 +188,22 @@ class _Compile:
     def _graph(self, graph: torch.fx.GraphModule, eager: Run, keep: Keep | None) -> Run:
         program, source = _written(graph)
         library = build_later(source.text, self.compiler)
+        changes = graph.meta.get("changes", ())
         if keep is not None:
             part = part_of(program, source, library_name(source.text, self.compiler))
             if part is not None:
-                keep(part)
+                keep(part | {"changes": changes})
         pending = Pending(library, eager, waits=self.waits)
         constants = tuple(buffer.value for buffer in source.constants)
-        return self._made(pending, source.calls, kinds(program), constants)
+        return counted(self._made(pending, source.calls, kinds(program), constants), changes)
 
     def again(self, part: Note, eager: Run) -> Run:
         """One graph by what an earlier process noted."""
         there: Future[Path] = Future()
         there.set_result(library_path(part["library"]))
         pending = Pending(there, eager, waits=True)
-        return self._made(pending, (), noted_kinds(part), ())  # with steps in Python none is noted
+        # With steps in Python none is noted.
+        return counted(self._made(pending, (), noted_kinds(part), ()), part["changes"])
 
     def _made(
         self,

@@ -13,6 +13,7 @@ from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
 from dynacap.backends.native.aten.in_place import NotFunctional
 from dynacap.backends.native.aten.inputs import share_memory, stand_ins
 from dynacap.backends.native.aten.recorder import Recorder, Replay
+from dynacap.backends.native.versions import counts_of
 from dynacap.fxlite import GraphModule
 
 Compiled = Callable[..., Any]
@@ -90,4 +91,6 @@ def record(graph_module: GraphModule, example_inputs: Sequence[Any]) -> torch.fx
         recorder.output(outputs)
     if recorder.changes_inputs and share_memory(example_inputs):
         raise NotFunctional("an input is changed, and inputs share memory")
-    return torch.fx.GraphModule(recorder.constants, recorder.graph)
+    module = torch.fx.GraphModule(recorder.constants, recorder.graph)
+    module.meta["changes"] = counts_of(fakes)
+    return module
