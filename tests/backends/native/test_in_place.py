@@ -1,6 +1,7 @@
 """Arguments that a graph changes: written to where nothing reads the old elements, else copied."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,3 +210,32 @@ def test_an_optimizer_s_step(kind: Any, foreach: bool) -> None:
 
     dynacap.reset()
     torch.testing.assert_close(run(compiled), run(lambda step: step))
+
+
+CHANGES: dict[str, tuple[int, Fn]] = {
+    "one": (1, lambda x: (x.add_(1), x * 2)[1]),
+    "two": (2, lambda x: (x.add_(1), x.mul_(2), x * 2)[2]),
+    "a part, then all": (2, lambda x: (x[1:].add_(1), x.mul_(2), x * 2)[2]),
+    "through a view": (3, lambda x: (x.view(-1).add_(1), x.t().mul_(2), x.exp_(), x * 2)[3]),
+    "lists": (2, lambda x: (torch._foreach_add_([x], 1.0), torch._foreach_mul_([x], 2.0))[0]),
+}
+
+
+@pytest.mark.parametrize(("count", "fn"), CHANGES.values(), ids=CHANGES)
+def test_each_change_counts(count: int, fn: Fn, tmp_path: Path) -> None:
+    def version(call: Fn) -> int:
+        x = few(3, 4)
+        for _ in range(2):
+            call(x)
+        return x._version
+
+    assert version(fn) == 2 * count
+    with dynacap.config.patch(cache_dir=str(tmp_path / "cache")):
+        assert version(compiled(fn)) == 2 * count
+        dynacap.reset()
+        assert version(compiled(fn)) == 2 * count  # by the note of the first
+    with torch.inference_mode():
+        x, y = few(3, 4), few(3, 4)
+        compiled(fn)(x)
+        fn(y)
+        torch.testing.assert_close(x, y)
