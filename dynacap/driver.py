@@ -24,6 +24,7 @@ from dynacap.guards.checker import PythonChecker
 from dynacap.guards.table import PythonEntryTable
 from dynacap.hook import CompiledFunction, Hook, set_suspend_type
 from dynacap.hook.bodies import is_body
+from dynacap.hook.deaths import let_go
 from dynacap.hook.protocol import Finish
 from dynacap.place import Place, hidden_codes as place_codes
 from dynacap.running import Runner, Values, ended, hidden_codes, taken, without_ours
@@ -100,6 +101,7 @@ class Driver:
                         suspend = suspend_watched(sites, *values)
                         continue
                 suspend = self._run_piece(sites, values, rest) if sites else values[0]
+                let_go(values)  # a traceback may hold this frame
             if not rest:
                 return suspend
             sites, values = rest.pop()
@@ -159,6 +161,7 @@ class Driver:
             del raised  # or it and this frame would hold each other
         outcome, result = told(made)
         values += result
+        del made, result, told, run  # a traceback may hold this frame
         if not stack and sites not in self._paths:
             self._learn(sites, runner)
         return waiting if outcome is None else (*waiting, outcome), values

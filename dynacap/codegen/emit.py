@@ -105,9 +105,12 @@ class Emitter:
         return self.constant(function, getattr(function, "__name__", "helper"))
 
     def kind(self, cls: type) -> str:
-        """A name for a class."""
-        known = vars(builtins).get(cls.__name__) is cls
-        return cls.__name__ if known else self.constant(cls, cls.__name__)
+        """A name for a class; one that a function made is not kept by the entry if need be."""
+        if vars(builtins).get(name := cls.__name__) is cls:
+            return name
+        mirrors: dict[int, Value] = self.machine.mirrors
+        found = mirrors.get(id(cls)) if "<locals>" in cls.__qualname__ else None
+        return self.constant(cls, name) if found is None else self.expr(found)
 
     def empty(self, base: type, cls: type) -> str:
         """A new object of a class, as its built-in base makes it."""

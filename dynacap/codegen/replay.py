@@ -12,7 +12,7 @@ from dynacap.values.base import DELETED, Value, is_outside
 from dynacap.values.build import CONST_TYPES
 from dynacap.values.container import DictValue, ListValue, SetValue
 from dynacap.values.function import GeneratorValue
-from dynacap.values.iterator_outside import OutsideIterator, SimpleIterator
+from dynacap.values.iterator_outside import OutsideEnumerate, OutsideIterator
 from dynacap.values.object import CellValue, ClassChange, ExceptionValue, ObjectValue
 
 
@@ -106,21 +106,28 @@ def _class(e: Emitter, value: ClassChange) -> None:
 
 
 def _iterator(e: Emitter, value: OutsideIterator) -> None:
-    steps = value.taken - value.by_others
-    if steps and value.place(e.machine) is None:
-        e.line(f"{e.helper(runtime.advanced)}({e.expr(value)}, {steps})")
+    ends = [] if value.by_others else [value]
+    if isinstance(value, OutsideEnumerate):
+        ends += value.leaves
+    for each, steps in [
+        (value, value.taken - value.by_others),
+        *((one, one.missed) for one in ends),
+    ]:
+        if steps and each.place(e.machine) is None:
+            e.line(f"{e.helper(runtime.advanced)}({e.expr(each)}, {steps})")
 
 
 def _ends(e: Emitter, touched: list[Value]) -> None:
-    """What iterators do when all else is done: find their place in lists that have changed, and
-    meet their ends, those over others first."""
-    iterators = [value for value in touched if isinstance(value, OutsideIterator)]
-    for value in sorted(iterators, key=lambda each: isinstance(each, SimpleIterator)):
+    """What iterators over lists that have changed do when all else is done: find their place, and
+    meet their ends."""
+    for value in touched:
+        if not isinstance(value, OutsideIterator):
+            continue
         place = value.place(e.machine)
         if place is not None:
             e.line(f"{e.helper(runtime.iterator_at)}({e.expr(value)}, {place})")
-        if value.missed:
-            e.line(f"{e.helper(runtime.advanced)}({e.expr(value)}, {value.missed})")
+            if value.missed:
+                e.line(f"{e.helper(runtime.advanced)}({e.expr(value)}, {value.missed})")
 
 
 _RULES: dict[type, Any] = {

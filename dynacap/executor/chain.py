@@ -167,8 +167,13 @@ def _bound(frame: Frame, index: int, waiting: bool, whole: bool) -> tuple[int, .
     if handler is not None:  # the call may raise
         live = live | live_locals(code, handler.target)
     first = {0} if "__class__" in code.co_freevars else set()
+    # What is handed to the instruction that runs now may be referred to weakly there.
+    handed = [value for value in frame.stack if type(value) is FunctionValue]
     return tuple(
         local
         for local in held
-        if local in live or local in first or death_shows(frame.locals[local])
+        if local in live
+        or local in first
+        or frame.locals[local] in handed
+        or death_shows(frame.locals[local])
     )

@@ -69,9 +69,12 @@ class Finalizers:
 
     def came_in(self, real: Any) -> None:
         """An object from outside belongs to a frame that goes on here, and what it holds."""
-        held = real[:_FEW] if type(real) in (tuple, list) else ()
-        if has_finalizer(real) or _is_watched(real) or any(map(has_finalizer, held)):
+        if _is_noticed(real) or any(map(has_finalizer, _items(real))):
             self.outside.add(id(real))
+
+
+def _items(real: Any) -> Sequence[Any]:
+    return real[:_FEW] if type(real) in (tuple, list) else ()
 
 
 def has_finalizer(real: Any) -> bool:
@@ -90,7 +93,7 @@ def death_shows(value: Value | None) -> bool:
     """
     if isinstance(value, (Lazy, Stored)):
         real = value.real
-        if real is not None and (has_finalizer(real) or _is_watched(real)):
+        if any(map(_is_noticed, (real, *_items(real)))):
             return True
         kind = type(real) if real is not None or type(value) is Lazy else value.cls
         plain = kind.__flags__ & IMMUTABLE_TYPE or hasattr(kind, "__torch_function__")
@@ -103,11 +106,9 @@ def death_shows(value: Value | None) -> bool:
     return value.state == "new" and any(map(death_shows, value.frame.locals))
 
 
-def _is_watched(real: Any) -> bool:
-    try:
-        return weakref.getweakrefcount(real) > 0
-    except TypeError:
-        return False
+def _is_noticed(real: Any) -> bool:
+    """Whether an object has a finalizer, or anybody refers to it weakly."""
+    return has_finalizer(real) or weakref.getweakrefcount(real) > 0
 
 
 def keep_outside(m: Machine, frame: Frame) -> None:

@@ -36,8 +36,10 @@ def make_generator(m: Machine, fn: FunctionValue, frame: Frame) -> Value:
     """The generator of a call."""
     flags = fn.code.co_flags
     is_coroutine = flags & inspect.CO_COROUTINE
-    if flags & inspect.CO_ASYNC_GENERATOR or (is_coroutine and not _leaves_no_origin()):
-        m.graph_break("async", f"{fn.qualname} is an async generator, or origins are tracked")
+    if flags & inspect.CO_ASYNC_GENERATOR:
+        m.graph_break("async", f"{fn.qualname} is an async generator")
+    if is_coroutine and not _leaves_no_origin():
+        m.graph_break("running-frame", f"{fn.qualname} notes where it is called")
     if is_coroutine:
         m.guards.add(Predicate((), _leaves_no_origin, "has coroutines that leave no origin"))
     gen = GeneratorValue(fn, frame, types.CoroutineType if is_coroutine else types.GeneratorType)

@@ -262,6 +262,13 @@ frame_swap_slot(Frame *frame, Py_ssize_t i, PyObject *object)
 #endif
 }
 
+/* Whether a frame that ends lets go of its first local first, and of its last one last. */
+#if PY_VERSION_HEX >= 0x030E0000
+#define LOCALS_DIE_IN_ORDER 0
+#else
+#define LOCALS_DIE_IN_ORDER 1
+#endif
+
 /* --- recursion ------------------------------------------------------------------------------- */
 
 /* How many more Python frames this thread may nest. */

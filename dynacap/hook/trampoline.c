@@ -208,6 +208,20 @@ split_values(Path *path, PyObject *values, PyObject **kept)
     return own;
 }
 
+/* Release what frames hold (owned, taken over) as a frame that ends does. */
+static void
+let_go(PyObject *values)
+{
+    if (LOCALS_DIE_IN_ORDER && Py_REFCNT(values) == 1) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++) {
+            PyObject *value = PyTuple_GET_ITEM(values, i);
+            PyTuple_SET_ITEM(values, i, NULL);
+            Py_XDECREF(value);
+        }
+    }
+    Py_DECREF(values);
+}
+
 static PyObject *
 go_on(PyObject *driver, Path *path, PyObject **kept, PyObject *own)
 {
@@ -224,7 +238,7 @@ go_on(PyObject *driver, Path *path, PyObject **kept, PyObject *own)
         && (given = PySequence_Tuple(state)) != NULL) {
         Py_CLEAR(pair);
         result = call_table(driver, path, outcome, watched, kept, given);
-        Py_DECREF(given);
+        let_go(given);
     }
     Py_XDECREF(pair);
     return result;

@@ -240,9 +240,8 @@ def _build_set(t: Tracer, real: Any, source: Source | None) -> Value:
     values = [t.wrap(item, None) for item in held]
     if source is not None:
         t.guard("IdIs" if others else "SetEq", source, real)
-    table = real if type(real) is kind else kind.copy(real)
     items = {t.key_of(value, set): value for value in values}
-    return SetValue(items, type(real), real, source, table)
+    return SetValue(items, type(real), real, source)
 
 
 builds_subclasses(set)(_build_set)

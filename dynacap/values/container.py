@@ -132,10 +132,11 @@ class SetValue(Stored):
     ``shadow`` is a real set of the keys to which the same was done, for it has the order that
     CPython would show; None while elements were only added.  ``steps`` are the methods called on
     it since it was made or came in, each with its argument: the order of the elements hangs on
-    them, so they are called again outside.
+    them, so they are called again outside.  ``guessed``: the shadow began as the copy of an outside
+    set, whose table may be another.
     """
 
-    __slots__ = ("items", "made", "shadow", "steps")
+    __slots__ = ("guessed", "items", "made", "shadow", "steps")
 
     def __init__(
         self,
@@ -148,6 +149,7 @@ class SetValue(Stored):
         super().__init__(type_, real, source)
         self.items = items
         self.shadow: Any = shadow if shadow is not None else real
+        self.guessed = False
         self.made: frozenset[Any] | None = None  # the constant, once it was asked for
         self.steps: list[tuple[str, Value | None]] = []
         if real is None:
@@ -164,7 +166,7 @@ class SetValue(Stored):
     def changing(self) -> set[Key]:
         """The shadow, to be changed."""
         if self.table() is self.real:
-            self.shadow = set(self.real)
+            self.shadow, self.guessed = set(self.real), True
         changed: set[Key] = self.shadow
         return changed
 
@@ -186,7 +188,7 @@ class SetValue(Stored):
 
     def clear(self) -> None:
         """Remove all elements."""
-        self.items, self.shadow = {}, set()
+        self.items, self.shadow, self.guessed = {}, set(), False
         self.steps = [("clear", None)] if self.real is not None else []
 
     def constant(self) -> Any:
@@ -202,7 +204,8 @@ class DictValue(Stored):
 
     ``over`` holds what was read or written here; keys in ``fresh`` stand behind the outside
     dict's own, in insertion order, with the count of effects then; ``dirty`` are the keys to
-    replay; ``gone`` counts removals.  ``owner`` is the object whose ``__dict__`` this is.
+    replay; ``gone`` counts removals; ``swept``: places of keys that went were given to others, by
+    ``clear`` or ``popitem``.  ``owner`` is the object whose ``__dict__`` this is.
     ``outside`` are the outside keys, once they are guarded; ``listed`` are all keys, and for which
     counts of removals and of fresh ones.
     """
@@ -217,6 +220,7 @@ class DictValue(Stored):
         "outside",
         "over",
         "owner",
+        "swept",
     )
 
     def __init__(self, type_: type = dict, real: Any = None, source: Source | None = None) -> None:
@@ -228,7 +232,7 @@ class DictValue(Stored):
         self.owner: Value | None = None
         self.outside: list[Key] | None = None
         self.listed: tuple[tuple[int, int], list[Key]] = (-1, 0), []
-        self.gone = 0
+        self.gone, self.swept = 0, False
         self.default: Value | None = None  # the factory of a defaultdict
 
     def get(self, t: Tracer, key: Key) -> Value | None:
@@ -313,6 +317,7 @@ class DictValue(Stored):
 
     def clear(self, t: Tracer) -> None:
         """Remove everything."""
+        self.swept = True
         for key in self.keys(t):
             self.delete(t, key)
 

@@ -20,6 +20,7 @@ from dynacap.values.recipe import Rebuildable, Recipe, Writer
 from dynacap.values.tracer import Tracer
 
 _KINDS = ("keys", "values", "items")
+_FEW_KEYS = 5  # for which the smallest dict has places, those that are gone among them
 
 
 @fields
@@ -200,9 +201,11 @@ class DictIterator(IteratorValue):
     def step(self, t: Tracer) -> Value | None:
         ordered, now = issubclass(self.over.cls, OrderedDict), self.over.keys(t)
         if ordered and self.index < self.size and self.moved(t):
+            self._expect_places(t, not self.over.swept)
             self.done = True
             t.raise_error(RuntimeError, "OrderedDict mutated during iteration")
         if not ordered and len(now) != self.size:
+            self.size = -1  # and says so again and again
             t.raise_error(RuntimeError, "dictionary changed size during iteration")
         if not ordered and self.seen[0] != self.over.gone:
             self._look_again(t, now)
@@ -218,8 +221,14 @@ class DictIterator(IteratorValue):
         now = self.over.keys(t)[:: -1 if self.backwards else 1]
         return self.seen[0] != self.over.gone or now != self.keys
 
+    def _expect_places(self, t: Tracer, known: bool) -> None:
+        if not known:
+            t.graph_break("cannot-rebuild", "where the keys of a dict came to lie is not known")
+
     def _look_again(self, t: Tracer, now: list[Any]) -> None:
         """Keys have gone, and others, perhaps the same, have come behind the rest."""
+        grows = self.over.real is not None or len(now) + self.over.gone > _FEW_KEYS
+        self._expect_places(t, not (grows or self.over.swept))
         past, fresh = self.keys[: self.index], self.over.fresh
         anew = [key for key in now if fresh.get(key, -1) >= self.seen[1]]
         kept = [key for key in self.keys[self.index :] if key in now and key not in anew]
@@ -298,9 +307,11 @@ class SetIterator(IteratorValue):
     over: SetValue
     order: list[Value]
     index: int = 0
+    spoilt: bool = False
 
     def step(self, t: Tracer) -> Value | None:
         if self.moved(t):
+            self.spoilt = True  # and says so again and again
             t.raise_error(RuntimeError, "Set changed size during iteration")
         if self.index >= len(self.order):
             return None
@@ -311,7 +322,7 @@ class SetIterator(IteratorValue):
         return made_at, [Known(iter), Const(self.index), self.over]
 
     def moved(self, t: Tracer) -> bool:
-        return len(self.over.items) != len(self.order)
+        return self.spoilt or len(self.over.items) != len(self.order)
 
 
 @fields

@@ -80,7 +80,7 @@ class SimpleIterator(OutsideIterator):
         return found
 
     def place(self, t: Tracer) -> int | None:
-        if self.over is None or self.over not in t.touched:
+        if not isinstance(self.over, ListValue) or self.over not in t.touched:
             return None
         _, at, stride = self.ahead
         t.guard("ConstEq", Position(self.source), at)

@@ -74,6 +74,8 @@ def for_real(t: Tracer, function: Any, args: list[Any], kwargs: dict[str, Any]) 
         raise passing.args[0] from None
     except (DynacapError, UserRaise, NotConstant):
         raise
+    except RecursionError:  # our calls are deeper than the program's
+        t.graph_break("recursion", "a call of C that asks the program")
     except Exception as error:
         if isinstance(error.__cause__, UserRaise):
             raise error.__cause__ from None

@@ -295,3 +295,31 @@ def test_what_a_generator_that_never_ran_holds(x: Tensor, log: list[Any]) -> Any
     made = each(Owner(log, "closed"))
     made.close()
     return list(log), x + 1
+
+
+@program((X, {}), breaks=None)
+def test_a_function_that_a_local_holds_behind_a_weak_reference(x: Tensor, kept: Any) -> Any:
+    def remove(reference: Any) -> None:
+        del kept[reference]
+
+    def put() -> None:
+        function = lambda: ()  # noqa: E731
+        kept[weakref.ref(function, remove)] = None
+        raise KeyError
+
+    try:
+        put()
+    except KeyError:
+        pass
+    return len(kept), x + 1
+
+
+@program((X,), breaks=None)
+def test_a_list_that_only_a_local_holds_behind_weak_values(x: Tensor) -> Any:
+    made = [Box(index) for index in range(3)]
+    weak: Any = weakref.WeakValueDictionary({box.value: box for box in made})
+    others = list(made)
+    for reference in weak.valuerefs():
+        others.remove(reference())
+        tell()
+    return len(weak), x + 1

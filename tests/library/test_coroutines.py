@@ -364,15 +364,18 @@ def test_a_coroutine_that_is_never_awaited_is_warned_of() -> None:
 
 
 def test_origins_are_those_of_eager() -> None:
+    def inner(x: Tensor) -> Any:
+        return doubled(x + 1)
+
     def made(x: Tensor) -> Any:
-        return doubled(x)
+        return inner(x * 2)
 
     def origins(function: Any) -> list[Any]:
         found = []
-        for depth in (0, 1, 0, 1):
+        for depth in (0, 1, 2, 0, 1, 2):
             sys.set_coroutine_origin_tracking_depth(depth)
             coroutine = function(X)
-            found.append(coroutine.cr_origin and coroutine.cr_origin[0][2])
+            found.append([each[1:] for each in coroutine.cr_origin or ()])
             coroutine.close()
         return found
 

@@ -1,5 +1,6 @@
 """Exception groups, and the clauses of ``except*``."""
 
+import collections
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -275,3 +276,16 @@ def test_fields_are_read_through_their_descriptors(x: Tensor) -> Any:
         except (AttributeError, TypeError) as error:
             found.append((type(error), str(error)))
     return read * 2, found
+
+
+@program((X,), breaks=None)
+def test_text_of_groups_whose_arguments_are_changed(x: Tensor) -> Any:
+    texts = []
+    for made in ([ValueError(1)], (ValueError(1), KeyError(2)), collections.deque([OSError(3)])):
+        kept: Any = made
+        one = BaseExceptionGroup("one", kept)
+        texts.append(repr(one))
+        if not isinstance(kept, tuple):
+            kept.clear()
+        texts += [repr(one), len(one.args[1])]
+    return texts, x + 1

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -329,3 +330,25 @@ def test_batches_across_a_break(x: Tensor) -> Any:
     dynacap.graph_break()
     rest = [caught(next, each) for each in made or () for _ in range(3)]
     return first, rest, [type(each).__name__ for each in made or ()], x + 1
+
+
+@pytest.mark.parametrize(
+    "make", [iter, reversed, enumerate, lambda d: zip(d, enumerate(d.items()))]
+)
+def test_a_dict_changes_behind_the_end_of_an_outside_iterator(make: Any) -> None:
+    def whole(x: Tensor, d: dict[str, int], walk: Iterator[Any]) -> Any:
+        found = [*walk]
+        d["new"] = 1
+        return x + 1, found, next(walk, "end")
+
+    def first(x: Tensor, d: dict[str, int], walk: Iterator[Any]) -> Any:
+        found = next(walk)
+        d["new"] = 1
+        return x + 1, found
+
+    for function in (whole, first):
+        results = []
+        for run in (function, dynacap.compile(function, backend="eager")):
+            d = {"a": 1, "b": 2}
+            results.append((run(X, d, make(d))[1:], d))
+        assert results[0] == results[1]

@@ -420,3 +420,44 @@ def test_an_ordered_dict_of_keys_whose_hashes_change(x: Tensor) -> Any:
     for index in range(3):
         made[Unsteady()] = index
     return len(made), caught(lambda: list(made.values()))[:8], x + 1
+
+
+@program((X,), breaks=None)
+def test_keys_that_take_the_place_of_others_while_a_dict_is_walked(x: Tensor) -> Any:
+    d = dict.fromkeys(range(3))
+    back, there = reversed(d.keys()), iter(d.items())
+    d.popitem()
+    d[10] = None
+    found = [next(back), next(back)]
+    d.clear()
+    d.update(dict.fromkeys(range(2)))
+    errors = [caught(next, back), caught(list, there), caught(list, there)]
+    d[5] = None
+    ordered = collections.OrderedDict.fromkeys(range(4))
+    walk = iter(ordered)
+    found.append(next(walk))
+    ordered.clear()
+    return found, errors, caught(list, back), caught(next, walk), caught(next, walk), x + 1
+
+
+@program((X,))
+def test_an_iterator_that_met_a_change_tells_of_it_again(x: Tensor) -> Any:
+    d, s = {1: 1, 2: 2}, {1, 2}
+    walks: list[Iterator[Any]] = [iter(d), iter(s)]
+    d[3] = 3
+    s.add(3)
+    found = [caught(next, walk) for walk in walks]
+    d.pop(3)
+    s.discard(3)
+    return found, [caught(next, walk) for walk in walks], [caught(list, walk) for walk in walks], x
+
+
+class Letters(set[str]):
+    """A set whose class is the program's."""
+
+
+@program((X, Letters("gallahad"), set("breakfast")), breaks=None)
+def test_the_order_of_a_set_from_outside(x: Tensor, letters: Letters, word: set[str]) -> Any:
+    before = [*letters], str(letters), [*letters | {"z"}]
+    word.add("x")
+    return before, [*word], [*word.copy()], [*word | {"y", "q"}], x + 1

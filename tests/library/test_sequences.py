@@ -235,6 +235,14 @@ def test_text_of_a_list_that_is_too_deep(x: Tensor) -> Any:
         return x + 1
 
 
+@program((X,), breaks=None)
+def test_text_of_a_list_that_is_deep(x: Tensor) -> Any:
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    return repr(deep), x + 1
+
+
 class Shrinks:
     """Takes an item off the list that it is in when it is asked for its text."""
 

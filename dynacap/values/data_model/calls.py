@@ -323,9 +323,8 @@ def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
 def new_object(t: Tracer, cls: type, args: Sequence[Value], kwargs: Kwargs) -> Value:
     """``object.__new__(cls, *args, **kwargs)``; Python itself says what it refuses."""
     _check_finalizer(t, cls)
-    plain = t.lookup(cls, "__init__") is object.__init__
-    unwanted = (args or kwargs) and (plain or t.lookup(cls, "__new__") is not object.__new__)
-    if unwanted or type_flags(cls) & inspect.TPFLAGS_IS_ABSTRACT:
+    if args or kwargs or type_flags(cls) & inspect.TPFLAGS_IS_ABSTRACT:
+        _ = t.lookup(cls, "__new__"), t.lookup(cls, "__init__")  # by which it decides
         try:
             object.__new__(cls, *args, **kwargs)
         except TypeError as error:

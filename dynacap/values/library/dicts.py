@@ -227,6 +227,7 @@ def _pop_end(t: Tracer, self: DictValue, last: Value = Const(True)) -> Value:
     assert value is not None
     pair = TupleValue([self.key_value(t, key), value])
     self.delete(t, key)
+    self.swept |= self.cls is dict
     return pair
 
 

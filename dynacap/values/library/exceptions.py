@@ -223,8 +223,10 @@ def _key_error_str(t: Tracer, self: Value, /) -> Value:
 
 @handles(*methods("__repr__", BaseExceptionGroup))  # since 3.14
 def _group_repr(t: Tracer, self: Value, /) -> Value:
+    if _expect(t, self).real is not None:
+        t.graph_break("foreign-storage", "the text of a group that was made outside")
     message, parts, args = _message(t, self), _parts(t, self), _expect(t, self).args
-    if len(args) == 2 and issubclass(args[1].cls, list):
+    if len(args) == 2 and issubclass(t.force(args[1]).cls, list):
         parts = ListValue(elements(t, parts))
     return Const(f"{self.cls.__name__}({to_repr(t, message)}, {to_repr(t, parts)})")
 

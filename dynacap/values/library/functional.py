@@ -7,7 +7,7 @@ import operator
 import weakref
 from typing import Any
 
-from dynacap.values.base import MISSING, Const, Known, Value
+from dynacap.values.base import MISSING, Alias, Const, Known, Value
 from dynacap.values.callables import ComparisonKey, GetterValue, PartialValue
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import compare, get_attribute, get_item, instance_dict
@@ -94,7 +94,7 @@ def _lru_cache(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Valu
     if _only_asks(real):
         done = fold(t, real, list(args), kwargs)
         if done is not None:
-            return done
+            return Known(done.value) if type(done) is Alias else done  # the cache keeps one
     name = getattr(real, "__qualname__", "a function")
     return t.graph_break("lru-cache", f"{name} keeps its results in a cache of its own")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dynacap.guards.raw import storage
 from dynacap.values.base import Const, Value, is_const
 from dynacap.values.container import DictValue, ListValue, SetValue
 from dynacap.values.data_model import advance, iterate
@@ -60,10 +61,13 @@ def table_of(t: Tracer, iterable: Value) -> Any:
 
 def ordered(t: Tracer, self: SetValue) -> list[Value]:
     """The elements in the order in which a real set shows them."""
-    items = self.items
+    items, table = self.items, self.table()
     if len(items) > 1 and not all(is_const(item) for item in items.values()):
         t.graph_break("set-order", "the order of a set's elements hangs on their addresses")
-    return [items[key] for key in self.table()]
+    if len(items) > 1 and self.guessed:
+        t.graph_break("set-order", "that of an outside set hangs on what was in it before")
+    kind = frozenset if isinstance(table, frozenset) else set
+    return [items[key] for key in storage(kind, table)]
 
 
 @handles(set.__new__)
@@ -173,11 +177,15 @@ def _clear(t: Tracer, self: SetValue, /) -> None:
 def _copy(t: Tracer, self: SetValue, /) -> Value:
     if self.cls is frozenset:
         return self
-    return SetValue(dict(self.items), _kind(self), shadow=set(self.table()))
+    return _made_of(self, dict(self.items), set(self.table()))
 
 
-def _kind(self: SetValue) -> type:
-    return frozenset if issubclass(self.cls, frozenset) else set
+def _made_of(self: SetValue, items: Keyed, table: Any) -> SetValue:
+    """A new set of the kind of another, from which its order comes."""
+    kind = frozenset if issubclass(self.cls, frozenset) else set
+    made = SetValue(items, kind, shadow=table)
+    made.guessed = self.guessed
+    return made
 
 
 def unite(left: Keyed, right: Keyed) -> Keyed:
@@ -222,7 +230,7 @@ def _register_operators(symbol: str, plain: str, inplace: str, combine: Combine)
         if not isinstance(left, SetValue) or not isinstance(right, SetValue):
             return not_implemented()
         table = getattr(set, plain)(set(left.table()), right.table())
-        return SetValue(combine(left.items, right.items), _kind(left), shadow=table)
+        return _made_of(left, combine(left.items, right.items), table)
 
     @handles(*methods(f"__{symbol}__", *_BOTH))
     def operate(t: Tracer, self: SetValue, other: Value, /) -> Value:
@@ -252,7 +260,7 @@ def _register_methods(plain: str, inplace: str, combine: Combine) -> None:
     @handles(*methods(plain, *_BOTH))
     def method(t: Tracer, self: SetValue, /, *others: Value) -> SetValue:
         check_count(t, plain, self, others)
-        made = SetValue(dict(self.items), _kind(self), shadow=set(self.table()))
+        made = _made_of(self, dict(self.items), set(self.table()))
         for other in others:
             apply(t, made, inplace, combine, other)
         return made
