@@ -75,16 +75,17 @@ class Attempts:
         """The region; GraphBreak or SkipFrame if there is none."""
         if self.code.co_flags & GENERATOR_FLAGS:
             raise SkipFrame("generator", "the body of a generator or coroutine function")
-        stop_at, reason = -1, None
+        stop_at, reason, until = -1, None, Machine.until
         for _ in range(MAX_ATTEMPTS):
             machine = self._new_machine(stop_at)
             try:
                 return Region(machine, self._run(machine))
             except StopHere:
+                machine.guards.update(until)
                 return self._stopped(machine, reason)
             except GraphBreak as found:
                 stop_at = machine.whole_steps if found.before == -1 else found.before
-                reason = found.bare()
+                reason, until = found.bare(), machine.until
             except UserRaise as raised:
                 stop_at, reason = _raised_at(machine, raised)
             if stop_at < 0:

@@ -8,7 +8,8 @@ from types import CodeType
 from dynacap import log
 from dynacap.config import config
 from dynacap.errors import DynacapError, GraphBreak
-from dynacap.guards import ConstEq, Entry, Failure, GuardSet
+from dynacap.guards import ConstEq, Entry, EntryTable, Failure, GuardSet
+from dynacap.guards.caches import Remembers
 from dynacap.opcodes import decode
 
 _breaks = log.channel("breaks")
@@ -26,6 +27,7 @@ _REMEDIES = {
     "ItemsAhead": "loop over as many each time, or mend the break in the loop (dynacap.explain)",
     "DictKeys": "keep the keys the same between calls",
     "IdIs": "make the object once, outside the function, and use it in each call",
+    "Remembers": "call the cached function with these arguments before",
     "ProcessState": "call it under the same torch settings, or compile one callable for each",
 }
 _CONSTANT_REMEDIES: dict[type, str] = {
@@ -100,6 +102,14 @@ class Recompiles:
             lines.append(f"    what to do: {_remedy(failures[-1])}")
         lines.append(f"  or raise the limit: dynacap.config.{limit} = ...")
         return "\n".join(lines)
+
+
+def drop_forgetful(table: EntryTable, flat: tuple[object, ...]) -> None:
+    """Take out the entries captured where a cache had no result, once it has one."""
+    for entry in table.entries:
+        failure = entry.checker.explain(flat)
+        if failure is not None and isinstance(failure.guard, Remembers):
+            table.remove(entry)
 
 
 def told(failures: Sequence[Failure]) -> str:

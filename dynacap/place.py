@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from dynacap import stance, totals
+from dynacap import misses, stance, totals
 from dynacap.backends.collector import resting
 from dynacap.backends.recovery import Recovery
 from dynacap.backends.registry import Backend, takes_floats
@@ -42,7 +42,6 @@ from dynacap.executor.chain import Site
 from dynacap.guards import Checker, EntryTable, Failure, GuardSet, make_checker, make_table
 from dynacap.guards.source import Local, Source
 from dynacap.hook import choose_hook
-from dynacap.misses import Recompiles, log_break, log_bytecode, log_guards, told, warn_internal
 from dynacap.opcodes import decode
 from dynacap.suspend import Suspend, suspend_plain
 from dynacap.torch_compile import set_eval_frame
@@ -75,7 +74,7 @@ class Place:
         self.table: EntryTable = make_table(_weak_miss(weakref.ref(self), sites))
         everything = sites is None and session.options.everything
         self.plain_entry = _OFFERS_CALLEES if everything else _plain_entry(sites, code)
-        self.recompiles = Recompiles()
+        self.recompiles = misses.Recompiles()
         stance.PLACES.add(self)
         options = session.options
         self._new_history = functools.partial(
@@ -141,12 +140,16 @@ class Place:
     def _compile(self, flat: Flat) -> tuple[Callable[..., Any], Flat] | None:
         """The new entry's function and what it is called with; None to run plain Python."""
         session = self._session()
+        misses.drop_forgetful(self.table, flat)
         if session is None or self._over_limit(flat):
             return None
         self._explain_recompile(flat)
         started = time.perf_counter()
-        log_bytecode(self.name, self.code, 0 if self.sites is None else self.sites[-1].point.index)
+        misses.log_bytecode(
+            self.name, self.code, 0 if self.sites is None else self.sites[-1].point.index
+        )
         self.history.idle = not self.graphs
+        self.history.crowded = len(self.table.entries) >= config.recompile_limit // 2
         attempts = Attempts(self.sites, self.code, flat, self.history)
         try:
             region = attempts.capture()
@@ -161,7 +164,7 @@ class Place:
         except RecursionError:
             pass  # the user's calls are deep, and capture needs some room of its own
         except Exception as error:
-            warn_internal(self.name, id(self.code), error)
+            misses.warn_internal(self.name, id(self.code), error)
             if config.raise_internal_errors:
                 raise
             internal = SkipFrame("internal-error", f"{type(error).__name__}: {error}")
@@ -186,8 +189,8 @@ class Place:
             choose_hook().mark_hidden(built.code.function.__code__)
         add_shape_guards(region.machine)
         values = self._add(make_checker(region.machine.guards, built.slots), built.fn, flat)
-        log_break(reason)
-        log_guards(self.name, region.machine.guards)
+        misses.log_break(reason)
+        misses.log_guards(self.name, region.machine.guards)
         self._record(session, built, region.machine.guards, reason, started, skipped)
         return built.fn, values
 
@@ -205,7 +208,7 @@ class Place:
         except Exception:
             self.failures += 1
         self._record(session, None, guards, None, started, why)
-        log_break(refusal, f"{self.name} runs as plain Python: {why}")
+        misses.log_break(refusal, f"{self.name} runs as plain Python: {why}")
         return fn, flat
 
     def _add(self, checker: Checker, fn: Callable[..., Any], flat: Flat) -> Flat:
@@ -275,7 +278,7 @@ class Place:
             return
         self._failing = self.recompiles.note(self.table.entries, flat)
         if config.error_on_recompile:
-            raise RecompileError(f"{self.name} is recompiled:\n{told(self._failing)}")
+            raise RecompileError(f"{self.name} is recompiled:\n{misses.told(self._failing)}")
         self.recompiles.log(self.name, self._failing)
 
 

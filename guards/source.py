@@ -261,7 +261,7 @@ def key_matches(kept: Any, found: object) -> bool:
     return same_constant(wanted, found)
 
 
-_PLAIN_KEYS = frozenset({type(None), bool, int, float, complex, str, bytes})
+PLAIN_KEYS = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
 def lacks_constant(mapping: Any, key: object) -> bool:
@@ -271,12 +271,13 @@ def lacks_constant(mapping: Any, key: object) -> bool:
     equal to; that is not asked.
     """
     keys = raw.dict_keys(mapping) or ()
-    if not _PLAIN_KEYS.issuperset(map(type, keys)) and any(map(_says_what_it_equals, keys)):
+    if not PLAIN_KEYS.issuperset(map(type, keys)) and any(map(says_what_it_equals, keys)):
         return False
     return not dict.__contains__(mapping, key)
 
 
-def _says_what_it_equals(key: object) -> bool:
+def says_what_it_equals(key: object) -> bool:
+    """Whether an object's class has an ``__eq__`` of its own that may be the user's code."""
     own = raw.type_lookup(type(key), "__eq__") is not object.__dict__["__eq__"]
     return own and not is_constant(key)
 

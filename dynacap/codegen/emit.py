@@ -17,6 +17,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from dynacap.backends.numpy_layer.memory import shown_as
@@ -53,6 +54,10 @@ _RESERVED = {"graph", "entry", "outputs", *dir(builtins)}
 Rule = Callable[["Emitter", Any], str]
 
 
+class _NotMadeYet(Exception):
+    """An object is needed for what it is itself made of."""
+
+
 class Emitter:
     """Writes the body of one generated function.
 
@@ -70,6 +75,7 @@ class Emitter:
         self._constant_names: dict[int, str] = {}
         self._names: set[str] = set(_RESERVED)
         self._built: dict[Value, str] = {}
+        self._begun: dict[Value, list[Callable[[], None]]] = {}  # what is filled once they are made
         self._tracebacks: dict[Value, str] = {}
 
     # -- names -----------------------------------------------------------------------------------
@@ -144,10 +150,33 @@ class Emitter:
             return self.arg(value.source)
         built = self._built.get(value)
         if built is None:
-            built = self._build(value)
+            if value in self._begun:
+                raise _NotMadeYet(value)
+            self._begun[value] = []
+            try:
+                built = self._build(value)
+            finally:
+                waiting = self._begun.pop(value)
+            if waiting and not built.isidentifier():
+                built = self.let("made", built)
             if built.isidentifier():
                 self._built.setdefault(value, built)
+            for fill in waiting:
+                self.fill(fill)
         return built
+
+    def fill(self, fill: Callable[[], None]) -> None:
+        """Write the lines that fill an object which has its name; later, if they need one that is
+        being made of it."""
+        grows: tuple[Any, ...] = (self.lines, self.late, *self._begun.values())
+        kept = [(each, len(each)) for each in (*grows, self._built, self._tracebacks)]
+        try:
+            fill()
+        except _NotMadeYet as unmade:
+            for each, length in kept:
+                while len(each) > length:
+                    each.popitem() if isinstance(each, dict) else each.pop()
+            self._begun[unmade.args[0]].append(fill)
 
     def exprs(self, values: list[Value]) -> str:
         """Expressions separated by commas, with one behind a single one."""
@@ -177,10 +206,9 @@ class Emitter:
     def fill_attributes(self, value: Stored | TensorValue | FunctionValue, name: str) -> None:
         """Set the instance dict of an object that was just made."""
         attrs = value.attrs
-        if attrs is None or not attrs.fresh:
-            return
-        text = self.dict_items(attrs)
-        self.line(f"{self.attributes(name, value.cls)}.update({{{text}}})")
+        if attrs is not None and attrs.fresh:
+            into = self.attributes(name, value.cls)
+            self.fill(lambda: self.line(f"{into}.update({{{self.dict_items(attrs)}}})"))
 
     def attributes(self, name: str, cls: type) -> str:
         """The instance dict of an object, whatever its class gives for ``__dict__``."""
@@ -268,7 +296,7 @@ def _tuple(e: Emitter, value: TupleValue) -> str:
     items = f"({e.exprs(value.items)})"
     cls = value.type_
     if cls is tuple:
-        return e.let("items", items) if len(items) > 60 else items
+        return e.let("items", items) if value.items else items
     plain = hasattr(cls, "_fields") or cls.__new__ is tuple.__new__
     made = f"tuple.__new__({e.kind(cls)}, {items})" if plain else f"{e.kind(cls)}({items})"
     name = e.let(cls.__name__.lower(), made)
@@ -283,8 +311,7 @@ def _list(e: Emitter, value: ListValue) -> str:
     if value.maxlen is not None:
         e.line(f"{e.kind(base)}.__init__({name}, (), {value.maxlen})")
     if value.items:
-        items = f"[{', '.join([e.expr(item) for item in value.items])}]"
-        e.line(f"{e.kind(base)}.extend({name}, {items})")
+        e.fill(lambda: e.line(f"{e.kind(base)}.extend({name}, [{e.exprs(value.items)}])"))
     e.fill_attributes(value, name)
     return name
 
@@ -305,16 +332,20 @@ def _dict(e: Emitter, value: DictValue) -> str:
     if base is collections.defaultdict:
         e.line(f"{e.kind(base)}.__init__({name}, {e.expr(value.default or NONE)})")
     e.built(value, name)
-    setter = dict_method(e, cls, "__setitem__")
+    e.fill(lambda: _fill_dict(e, value, name))
+    e.fill_attributes(value, name)
+    return name
+
+
+def _fill_dict(e: Emitter, value: DictValue, name: str) -> None:
+    setter = dict_method(e, value.type_, "__setitem__")
     lines = e.filling(value.keys(e.machine))
     for key, item in value.items(e.machine):
         key_text, item_text = e.expr(key), e.expr(item)
-        if cls is dict:
+        if value.type_ is dict:
             lines.append(f"{name}[{key_text}] = {item_text}")
         else:
             lines.append(f"{setter}({name}, {key_text}, {item_text})")
-    e.fill_attributes(value, name)
-    return name
 
 
 def _set(e: Emitter, value: SetValue) -> str:
@@ -326,7 +357,7 @@ def _set(e: Emitter, value: SetValue) -> str:
         name = e.let("members", f"frozenset.__new__({e.kind(cls)}, [{items}])")
     else:
         name = e.let("members", e.empty(set, cls))
-        repeat_steps(e, value, name)
+        e.fill(lambda: repeat_steps(e, value, name))
     e.fill_attributes(value, name)
     return name
 
@@ -363,9 +394,13 @@ def _filled(e: Emitter, value: ObjectValue, name: str) -> str:
     e.built(value, name)
     for slot, held in value.slots.items():
         if isinstance(held, Value):
-            e.line(f"object.__setattr__({name}, {slot!r}, {e.expr(held)})")
+            e.fill(partial(_set_slot, e, name, slot, held))
     e.fill_attributes(value, name)
     return name
+
+
+def _set_slot(e: Emitter, name: str, slot: str, held: Value) -> None:
+    e.line(f"object.__setattr__({name}, {slot!r}, {e.expr(held)})")
 
 
 def _exception(e: Emitter, value: ExceptionValue) -> str:
@@ -393,7 +428,7 @@ def _cell(e: Emitter, value: CellValue) -> str:
     e.built(value, name)
     content = value.content
     if isinstance(content, Value):
-        e.line(f"{name}.cell_contents = {e.expr(content)}")
+        e.fill(lambda: e.line(f"{name}.cell_contents = {e.expr(content)}"))
     return name
 
 

@@ -10,6 +10,7 @@ from dynacap.codegen.emit import Emitter, dict_method, repeat_steps
 from dynacap.codegen.generators import replay_generator
 from dynacap.values.base import DELETED, Value, is_outside
 from dynacap.values.build import CONST_TYPES
+from dynacap.values.callables import CacheHit
 from dynacap.values.container import DictValue, ListValue, SetValue
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator_outside import OutsideEnumerate, OutsideIterator
@@ -117,6 +118,12 @@ def _iterator(e: Emitter, value: OutsideIterator) -> None:
             e.line(f"{e.helper(runtime.advanced)}({e.expr(each)}, {steps})")
 
 
+def _hit(e: Emitter, value: CacheHit) -> None:
+    keywords = [f"{name!r}: {e.expr(held)}" for name, held in value.keywords.items()]
+    called = f"{e.expr(value.wrapper)}(*({e.exprs(value.args)})"
+    e.line(f"{called}, **{{{', '.join(keywords)}}})")
+
+
 def _ends(e: Emitter, touched: list[Value]) -> None:
     """What iterators over lists that have changed do when all else is done: find their place, and
     meet their ends."""
@@ -140,4 +147,5 @@ _RULES: dict[type, Any] = {
     CellValue: _cell,
     OutsideIterator: _iterator,
     GeneratorValue: replay_generator,
+    CacheHit: _hit,
 }

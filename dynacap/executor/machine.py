@@ -25,6 +25,7 @@ from dynacap.executor.inline import Kwargs, guard_code, make_frame
 from dynacap.executor.library_calls import library_call
 from dynacap.executor.outside import Outside
 from dynacap.executor.registry import HANDLERS
+from dynacap.guards.kinds import Guard
 from dynacap.hook import choose_hook
 from dynacap.values.base import Const, NotConstant, UserRaise, Value
 from dynacap.values.data_model import call_special, find_attribute, get_attribute, get_item, unpack
@@ -49,6 +50,8 @@ class StopHere(Exception):
 
 class Machine(Outside):
     """Executes frames symbolically; what the values know as the Tracer."""
+
+    until: tuple[Guard, ...] = ()  # a break is one only while these hold
 
     def __init__(self, tensors: TensorFamily, stop_at: int = -1) -> None:
         super().__init__()

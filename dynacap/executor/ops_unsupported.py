@@ -5,14 +5,12 @@ from __future__ import annotations
 from dynacap.executor.frame import Frame
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles
-from dynacap.opcodes.canonical import TYPES
 from dynacap.opcodes.instruction import Instruction
 
 UNSUPPORTED: dict[str, tuple[str, str]] = {
     "PRINT_EXPR": ("interactive", "an interactive statement"),
     "IMPORT_STAR": ("import", "import *"),
     "ASYNC_GEN_WRAP": ("async", "an async generator"),
-    **dict.fromkeys(TYPES, ("type-parameters", "type parameters or a type alias")),
 }
 
 

@@ -13,7 +13,7 @@ from dynacap.errors import UserFrame
 from dynacap.executor.finalizers import has_finalizer
 from dynacap.executor.hashed_key import HashedKey, check_again
 from dynacap.executor.state import State
-from dynacap.guards import array_kind, iterators, kinds, raw, relations, tensor_kind
+from dynacap.guards import array_kind, caches, iterators, kinds, raw, relations, tensor_kind
 from dynacap.guards.constant import is_constant, same_constant
 from dynacap.guards.guard_set import GuardSet
 from dynacap.guards.source import (
@@ -57,7 +57,7 @@ _IMMUTABLE_TYPE = 1 << 8
 _READ_LATE = frozenset({int, float, complex, str, bytes})
 _KINDS: dict[str, Any] = {
     name: getattr(module, name)
-    for module in (array_kind, iterators, kinds, relations, tensor_kind)
+    for module in (array_kind, caches, iterators, kinds, relations, tensor_kind)
     for name in dir(module)
     if name[0].isupper()
 }

@@ -71,7 +71,7 @@ def _reraise() -> FunctionType:
     out.op("LOAD_FAST", 0)
     out.op("RERAISE", 0)
     assert isinstance(reraise, FunctionType)
-    return _rewritten(reraise, out, [])
+    return rewritten(reraise, out, [])
 
 
 def call_handling(handled: BaseException, function: Any, values: list[Any]) -> Any:
@@ -104,10 +104,10 @@ def _handling() -> FunctionType:
         out.op(*last)
     handler = end + (out.here - end) // 2
     assert isinstance(handling, FunctionType)
-    return _rewritten(handling, out, [Covered(start, end, handler, 1, False)])
+    return rewritten(handling, out, [Covered(start, end, handler, 1, False)])
 
 
-def _rewritten(function: FunctionType, out: Assembler, rows: list[Covered]) -> FunctionType:
+def rewritten(function: FunctionType, out: Assembler, rows: list[Covered]) -> FunctionType:
     """Give a function other code, all of it at the function's first line."""
     line = function.__code__.co_firstlineno
     function.__code__ = function.__code__.replace(

@@ -98,6 +98,13 @@ Node = Leaf | Again | Branch
 Describe = Callable[["Snapshot", Any, str], Node]
 
 
+def _is_plain(value: object) -> bool:
+    """Whether it makes no difference that an object is the same as another like it."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, (*ATOMS, type, frozenset, np.generic))
+
+
 class Snapshot:
     """Describes values one after the other, remembering objects and memory already met."""
 
@@ -112,7 +119,7 @@ class Snapshot:
         if isinstance(value, ATOMS):
             return Leaf(without_addresses(value) if isinstance(value, str) else value)
         first = self._objects.get(id(value))
-        if first is not None and not isinstance(value, (tuple, frozenset, np.generic)):
+        if first is not None and not _is_plain(value):
             return Again(first)
         self._objects[id(value)] = path
         self._alive.append(value)

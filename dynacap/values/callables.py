@@ -104,3 +104,17 @@ def make_key(compare: Any, *obj: Any) -> Any:
     """A comparison key, or what makes one."""
     made = functools.cmp_to_key(compare)
     return made(*obj) if obj else made
+
+
+@fields
+class CacheHit(Value):
+    """A call of a function under ``lru_cache`` whose result was in the cache, to be counted."""
+
+    wrapper: Value
+    args: list[Value]
+    keywords: dict[str, Value]
+    real: Any
+
+    @property
+    def cls(self) -> type:
+        return type(self.real)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from dynacap.values.base import Value
+from dynacap.values.base import Value, fields
 from dynacap.values.tracer import Tracer
 
 Recipe = tuple[Callable[..., Any], list[Value]]
@@ -37,3 +37,16 @@ class Rebuildable(Value):
         """The call as an expression."""
         function, args = self.recipe(writer.machine)
         return f"{writer.helper(function)}({writer.exprs(args)})"
+
+
+@fields
+class Made(Rebuildable):
+    """An object that nothing looks into: what makes it, of what."""
+
+    cls: type
+    make: Callable[..., Any]
+    operands: list[Value]
+
+    def recipe(self, t: Tracer) -> Recipe:
+        """What to call, and on what."""
+        return self.make, self.operands

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import dynacap
 from dynacap.testing import check_same
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -111,6 +112,85 @@ def f(x, name):
 @pytest.mark.parametrize("name", WORKED_OUT_LATER)
 def test_type_parameters_are_worked_out_when_first_asked(name: str) -> None:
     check_same(compiled(WORKED_OUT_LATER[name]), (X, "name"), (X, "other"))
+
+
+TYPE_PARAMETERS = {
+    "functions": """
+def f(x, name):
+    def take[T, *Ts, **P](a: T) -> T: return a * 2
+    first, second, third = take.__type_params__
+    same = take.__annotations__["return"] is first, first == second, {first: 1}[first]
+    return take(x), take.__type_params__, take.__annotations__, same, first, bool(third)
+""",
+    "bounds_and_aliases": """
+def f(x, name):
+    bound = int
+    def take[T: bound, U: (bound, str)](a: T = name, *, k: U = 4) -> U: return x + k
+    type Pair[T] = tuple[T, bound, name]
+    type Alone = list[Alone]
+    return take(), take, Pair, Alone, Pair is Alone
+""",
+    "of_functions_in_functions": """
+def f(x, name):
+    def outer[T](a: T):
+        def inner[U](b: U): return a, b, T, U
+        return inner
+    inner = outer(x)
+    return inner(x + 1), inner.__type_params__, inner
+""",
+    "across_a_break": """
+def f(x, name):
+    def take[T](a: T) -> T: return a * 2
+    type Alias[T] = T
+    x = x + 1
+    print(name)
+    return take(x), take.__type_params__, Alias.__value__, Alias.__type_params__
+""",
+    "generic_classes": """
+def f(x, name):
+    x = x * 2
+    class Box[T]:
+        item: T
+        def __init__(self, item: T): self.item = item
+        def take[U](self, a: U) -> tuple[T, U]: return self.item, a
+    box = Box(x)
+    return box.take(x + 1), box, Box.__type_params__, Box.__orig_bases__, Box[int]
+""",
+}
+DEFAULTS = """
+def f(x, name):
+    fallback = int
+    def take[T = fallback, *Ts = *tuple[name], **P = [fallback]](a: T) -> T: return a
+    type Alias[T: int = bool] = T
+    return take(x + 1), take.__type_params__, take, Alias
+"""
+WHOLE = {"functions", "bounds_and_aliases", "of_functions_in_functions"}
+
+
+@pytest.mark.skipif(not hasattr(typing, "TypeAliasType"), reason="this Python cannot compile it")
+@pytest.mark.parametrize("name", TYPE_PARAMETERS)
+def test_type_parameters(name: str) -> None:
+    breaks = 0 if name in WHOLE else None
+    check_same(compiled(TYPE_PARAMETERS[name]), (X, "name"), (X, "name"), (X, "b"), breaks=breaks)
+
+
+@pytest.mark.skipif(not hasattr(typing, "NoDefault"), reason="this Python cannot compile it")
+def test_defaults_of_type_parameters() -> None:
+    check_same(compiled(DEFAULTS), (X, "name"), (X, "name"), (X, "other"), breaks=0)
+
+
+@pytest.mark.skipif(not hasattr(typing, "TypeAliasType"), reason="this Python cannot compile it")
+def test_type_parameters_work_as_eager_s_do() -> None:
+    """What they were made with is looked at from outside, where eager Python works it out."""
+    space: dict[str, Any] = {}
+    exec(TYPE_PARAMETERS["bounds_and_aliases"], space)
+    _, take, pair, alone, _ = dynacap.compile(space["f"])(X, "name")
+    first, second = take.__type_params__
+    assert (first.__bound__, second.__constraints__) == (int, (int, str))
+    assert (first.__module__, first.__infer_variance__, pair.__module__) == ("typing", True, None)
+    assert pair[str].__origin__ is pair
+    assert alone.__value__.__args__ == (alone,)
+    assert pair.__value__.__args__ == (pair.__type_params__[0], int, "name")
 
 
 LATE_ANNOTATIONS = """

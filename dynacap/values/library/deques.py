@@ -68,6 +68,4 @@ def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
     _fill(t, self, [*self.items[:found], *self.items[found + 1 :]])
 
 
-@handles(deque.maxlen)
-def _maxlen(t: Tracer, self: ListValue, /) -> Value:
-    return Const(self.maxlen)
+handles(deque.maxlen)(lambda t, self, /: Const(self.maxlen))

@@ -42,19 +42,16 @@ def raise_missing(t: Tracer, key: Value) -> NoReturn:
     raise_with(t, KeyError, key)
 
 
-@handles(dict.__new__)
-def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
-    return DictValue(cls.known())
+handles(dict.__new__)(lambda t, cls, /, *args, **kwargs: DictValue(cls.known()))
 
 
-@handles(dict.__init__)
-def _init(t: Tracer, self: DictValue, /, *args: Value, **kwargs: Value) -> None:
-    _update(t, self, "dict expected", args, kwargs)
+def _register_update(what: str, *targets: Any) -> None:
+    handles(*targets)(lambda t, self, /, *args, **kwargs: _update(t, self, what, args, kwargs))
 
 
-@handles(OrderedDict.__init__)
-def _init_ordered(t: Tracer, self: DictValue, /, *args: Value, **kwargs: Value) -> None:
-    _update(t, self, "expected", args, kwargs)
+_register_update("dict expected", dict.__init__)
+_register_update("expected", OrderedDict.__init__)
+_register_update("update expected", dict.update, OrderedDict.update)
 
 
 @handles(defaultdict.__init__)
@@ -64,11 +61,6 @@ def _init_default(t: Tracer, self: DictValue, /, *args: Value, **kwargs: Value) 
         t.raise_error(TypeError, "first argument must be callable or None")
     self.default = factory
     _update(t, self, "defaultdict expected", args[1:], kwargs)
-
-
-@handles(dict.update, OrderedDict.update)
-def _update_method(t: Tracer, self: DictValue, /, *args: Value, **kwargs: Value) -> None:
-    _update(t, self, "update expected", args, kwargs)
 
 
 def _update(
@@ -153,9 +145,7 @@ _sample: defaultdict[int, int] = defaultdict(lambda: _sample.setdefault(0, 1) + 
 _KEEPS_STORED = _sample[0] == 1  # what the factory itself stored under the key, since 3.14
 
 
-@handles(vars(defaultdict)["default_factory"])
-def _default_factory(t: Tracer, self: DictValue, /) -> Value:
-    return self.default or Const(None)
+handles(vars(defaultdict)["default_factory"])(lambda t, self, /: self.default or Const(None))
 
 
 @handles(*methods("__setitem__", *_ALL))
@@ -187,9 +177,7 @@ def _setdefault_ordered(t: Tracer, self: DictValue, key: Value, default: Value =
     return default
 
 
-@handles(dict.pop)
-def _pop(t: Tracer, self: DictValue, key: Value, default: Value | None = None, /) -> Value:
-    return pop_key(t, self, key, default)
+handles(dict.pop)(lambda t, self, key, default=None, /: pop_key(t, self, key, default))
 
 
 @handles(OrderedDict.pop)

@@ -7,13 +7,12 @@ import operator
 import weakref
 from typing import Any
 
-from dynacap.values.base import MISSING, Alias, Const, Known, Value
+from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.callables import ComparisonKey, GetterValue, PartialValue
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import compare, get_attribute, get_item, instance_dict
-from dynacap.values.data_model.calls import fold
 from dynacap.values.data_model.refusals import refuse
-from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.function import FunctionValue
 from dynacap.values.library.handlers import (
     NONE,
     constant_of,
@@ -76,34 +75,8 @@ def _cached_property(t: Tracer, self: Value, instance: Value, owner: Value = NON
     return found
 
 
-_LRU_CACHE: Any = type(functools.lru_cache(len))
-
-
-def _only_asks(real: Any) -> bool:
-    """Whether a cached function only makes an annotation, or says which packages there are."""
-    name = getattr(real, "__name__", "")
-    home = getattr(real, "__module__", "")
-    if home == "transformers.utils.import_utils":
-        return name.startswith(("is_", "get_"))
-    return home == "typing"
-
-
-@handles(_LRU_CACHE.__call__)
-def _lru_cache(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> Value:
-    real = getattr(self, "real", None)
-    if _only_asks(real):
-        done = fold(t, real, list(args), kwargs)
-        if done is not None:
-            return Known(done.value) if type(done) is Alias else done  # the cache keeps one
-    name = getattr(real, "__qualname__", "a function")
-    return t.graph_break("lru-cache", f"{name} keeps its results in a cache of its own")
-
-
 handles_rows(
     {
-        _LRU_CACHE.__get__: lambda t, self, obj, owner=NONE, /: (
-            self if is_none(obj) else BoundMethod(self, obj)
-        ),
         functools.cmp_to_key: lambda t, mycmp: ComparisonKey(mycmp),
         _KEY_TYPE.__call__: lambda t, self, obj: ComparisonKey(self.compare, obj),
         operator.itemgetter: lambda t, item, /, *items: GetterValue(

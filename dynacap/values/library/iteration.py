@@ -90,9 +90,7 @@ def _map(t: Tracer, function: Value, /, *iterables: Value) -> Value:
     return MapIterator(function, [iterate(t, one) for one in iterables])
 
 
-@handles(filter)
-def _filter(t: Tracer, function: Value, iterable: Value, /) -> Value:
-    return FilterIterator(function, iterate(t, iterable))
+handles(filter)(lambda t, function, iterable, /: FilterIterator(function, iterate(t, iterable)))
 
 
 @handles(reversed)

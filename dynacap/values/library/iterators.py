@@ -6,27 +6,12 @@ import itertools
 from collections import deque
 from typing import Any
 
+from dynacap.values import iterator_itertools as its
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import iterate, unpack
 from dynacap.values.iterator import ENDED, ConstIterator, IteratorValue
 from dynacap.values.iterator_builtins import FilterIterator, StarmapIterator
-from dynacap.values.iterator_itertools import (
-    AccumulateIterator,
-    BatchedIterator,
-    ChainIterator,
-    CompressIterator,
-    ComputedIterator,
-    CountIterator,
-    CycleIterator,
-    GroupIterator,
-    LongestZipIterator,
-    PairwiseIterator,
-    RepeatIterator,
-    SliceIterator,
-    TeeIterator,
-    WhileIterator,
-)
 from dynacap.values.iterator_outside import OutsideIterator
 from dynacap.values.library.handlers import NONE, Operation, handles, index_of, is_none
 from dynacap.values.library.iteration import next_
@@ -35,18 +20,20 @@ from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
 _MAKERS: dict[Any, Operation] = {
-    itertools.chain: lambda t, /, *over: ChainIterator(iterate(t, TupleValue([*over]))),
-    vars(itertools.chain)["from_iterable"]: lambda t, cls, over, /: ChainIterator(iterate(t, over)),
-    itertools.count: lambda t, start=Const(0), step=Const(1): CountIterator(
+    itertools.chain: lambda t, /, *over: its.ChainIterator(iterate(t, TupleValue([*over]))),
+    vars(itertools.chain)["from_iterable"]: lambda t, cls, over, /: its.ChainIterator(
+        iterate(t, over)
+    ),
+    itertools.count: lambda t, start=Const(0), step=Const(1): its.CountIterator(
         _number(t, start), _number(t, step)
     ),
-    itertools.cycle: lambda t, iterable, /: CycleIterator(iterate(t, iterable)),
-    itertools.pairwise: lambda t, iterable, /: PairwiseIterator(iterate(t, iterable)),
-    itertools.groupby: lambda t, iterable, key=NONE: GroupIterator(iterate(t, iterable), key),
-    itertools.zip_longest: lambda t, /, *iterables, fillvalue=NONE: LongestZipIterator(
+    itertools.cycle: lambda t, iterable, /: its.CycleIterator(iterate(t, iterable)),
+    itertools.pairwise: lambda t, iterable, /: its.PairwiseIterator(iterate(t, iterable)),
+    itertools.groupby: lambda t, iterable, key=NONE: its.GroupIterator(iterate(t, iterable), key),
+    itertools.zip_longest: lambda t, /, *iterables, fillvalue=NONE: its.LongestZipIterator(
         [iterate(t, one) for one in iterables], fillvalue
     ),
-    itertools.compress: lambda t, data, selectors: CompressIterator(
+    itertools.compress: lambda t, data, selectors: its.CompressIterator(
         iterate(t, data), iterate(t, selectors)
     ),
     itertools.starmap: lambda t, function, iterable, /: StarmapIterator(
@@ -71,13 +58,13 @@ def _register_filter(target: Any, value_type: Any) -> None:
 
 
 _register_filter(itertools.filterfalse, FilterIterator)
-_register_filter(itertools.takewhile, WhileIterator)
-_register_filter(itertools.dropwhile, WhileIterator)
+_register_filter(itertools.takewhile, its.WhileIterator)
+_register_filter(itertools.dropwhile, its.WhileIterator)
 
 
 @handles(itertools.repeat)
 def _repeat(t: Tracer, object: Value, times: Value | None = None) -> Value:
-    return RepeatIterator(object, None if times is None else max(index_of(t, times), 0))
+    return its.RepeatIterator(object, None if times is None else max(index_of(t, times), 0))
 
 
 @handles(itertools.islice)
@@ -89,12 +76,12 @@ def _islice(t: Tracer, iterable: Value, /, *bounds: Value) -> Value:
     start, stop, step = cut.start or 0, cut.stop, 1 if cut.step is None else cut.step
     if start < 0 or (stop is not None and stop < 0) or step < 1:
         t.raise_real(error_of(itertools.islice, (), *numbers))
-    return SliceIterator(iterate(t, iterable), start, stop, step)
+    return its.SliceIterator(iterate(t, iterable), start, stop, step)
 
 
 @handles(itertools.accumulate)
 def _accumulate(t: Tracer, iterable: Value, func: Value = NONE, *, initial: Value = NONE) -> Value:
-    return AccumulateIterator(iterate(t, iterable), func, None if is_none(initial) else initial)
+    return its.AccumulateIterator(iterate(t, iterable), func, None if is_none(initial) else initial)
 
 
 @handles(itertools.tee)
@@ -104,21 +91,21 @@ def _tee(t: Tracer, iterable: Value, n: Value = Const(2), /) -> Value:
         t.graph_break("unsupported-call", f"itertools.tee copies a {origin.cls.__name__}")
     if (count := index_of(t, n)) < 0:
         t.raise_real(error_of(itertools.tee, (), count))
-    return TupleValue([TeeIterator(origin, seen) for _ in range(count)])
+    return TupleValue([its.TeeIterator(origin, seen) for _ in range(count)])
 
 
-@handles(BatchedIterator.cls)
+@handles(its.BatchedIterator.cls)
 def _batched(t: Tracer, iterable: Value, n: Value) -> Value:
     if not 0 < (size := index_of(t, n)) < 1 << 63:
-        t.raise_real(error_of(BatchedIterator.cls, (), size))
-    return BatchedIterator(iterate(t, iterable), size)
+        t.raise_real(error_of(its.BatchedIterator.cls, (), size))
+    return its.BatchedIterator(iterate(t, iterable), size)
 
 
 def _computed(
     type_: Any, pools: list[list[Value]], operands: list[Value], choose: Any
-) -> ComputedIterator:
+) -> its.ComputedIterator:
     """All that a combinatoric iterator gives, by running it on indices."""
-    return ComputedIterator(type_, operands, [[*chosen] for chosen in choose(*pools)])
+    return its.ComputedIterator(type_, operands, [[*chosen] for chosen in choose(*pools)])
 
 
 @handles(itertools.product)
@@ -168,9 +155,7 @@ _TYPES: set[Any] = {kind for kind in _declared(IteratorValue) if isinstance(kind
 }  # fmt: skip
 
 
-@handles(*(kind.__iter__ for kind in _TYPES if "__iter__" in kind.__dict__))
-def _self(t: Tracer, self: Value, /) -> Value:
-    return self
+handles(*(kind.__iter__ for kind in _TYPES if "__iter__" in kind.__dict__))(lambda t, self, /: self)
 
 
 @handles(*(kind.__next__ for kind in _TYPES if "__next__" in kind.__dict__))
@@ -186,9 +171,7 @@ def _const_iter(t: Tracer, self: Value, /) -> Value:
     return ConstIterator(Const(self.constant() if payload is MISSING else payload))
 
 
-@handles(range.__reversed__)
-def _reversed_range(t: Tracer, self: Value, /) -> Value:
-    return ConstIterator(Const(self.constant()[::-1]))
+handles(range.__reversed__)(lambda t, self, /: ConstIterator(Const(self.constant()[::-1])))
 
 
 @handles(iter([]).__class__.__length_hint__)  # type: ignore[attr-defined]

@@ -16,10 +16,7 @@ from dynacap.values.stand_in import run
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
-
-@handles(list.__new__, deque.__new__)
-def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
-    return ListValue([], cls.known())
+handles(list.__new__, deque.__new__)(lambda t, cls, /, *args, **kwargs: ListValue([], cls.known()))
 
 
 @handles(list.__init__)
@@ -77,9 +74,7 @@ def _setitem(t: Tracer, self: ListValue, key: Value, value: Value, /) -> None:
     t.touch(self)
 
 
-@handles(list.__reversed__)
-def _reversed(t: Tracer, self: ListValue, /) -> Value:
-    return ReversedListIterator(self, len(self.items) - 1)
+handles(list.__reversed__)(lambda t, self, /: ReversedListIterator(self, len(self.items) - 1))
 
 
 class _Ranked:

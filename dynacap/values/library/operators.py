@@ -1,4 +1,4 @@
-"""The functions of ``operator``: each is a function of the data model."""
+"""The functions of ``operator``: each is a function of the data dm."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dynacap.values import data_model as dm
 from dynacap.values.base import MISSING, Const, Value
-from dynacap.values.data_model import (
-    advance,
-    binary_op,
-    compare,
-    contains,
-    delete_item,
-    get_item,
-    is_same,
-    iterate,
-    set_item,
-    truth,
-    unary_op,
-)
 from dynacap.values.data_model.calls import compute
 from dynacap.values.data_model.items import is_iterable
 from dynacap.values.data_model.refusals import refuse
@@ -43,10 +31,10 @@ def _register(function: Any, apply: Callable[..., Value], symbol: str) -> None:
 
 
 for _name, _symbol in _BINARY.items():
-    _register(getattr(operator, _name), binary_op, _symbol)
-    _register(getattr(operator, "i" + _name.strip("_")), binary_op, _symbol + "=")
+    _register(getattr(operator, _name), dm.binary_op, _symbol)
+    _register(getattr(operator, "i" + _name.strip("_")), dm.binary_op, _symbol + "=")
 for _name, _symbol in _COMPARE.items():
-    _register(getattr(operator, _name), compare, _symbol)
+    _register(getattr(operator, _name), dm.compare, _symbol)
 
 
 _JOIN = (str, bytes, bytearray, list, tuple, deque)
@@ -58,7 +46,7 @@ def _register_concat(function: Any, symbol: str) -> None:
         joins = issubclass(left.cls, _JOIN) or (_is_sequence(t, left) and _is_sequence(t, right))
         if not joins:
             refuse(t, function, left, right)
-        return binary_op(t, symbol, left, right)
+        return dm.binary_op(t, symbol, left, right)
 
 
 def _is_sequence(t: Tracer, obj: Value) -> bool:
@@ -69,19 +57,19 @@ _register_concat(operator.concat, "+")
 _register_concat(operator.iconcat, "+=")
 
 _OTHERS: dict[Any, Operation] = {
-    operator.neg: lambda t, operand, /: unary_op(t, "-", operand),
-    operator.pos: lambda t, operand, /: unary_op(t, "+", operand),
-    operator.invert: lambda t, operand, /: unary_op(t, "~", operand),
-    operator.inv: lambda t, operand, /: unary_op(t, "~", operand),
+    operator.neg: lambda t, operand, /: dm.unary_op(t, "-", operand),
+    operator.pos: lambda t, operand, /: dm.unary_op(t, "+", operand),
+    operator.invert: lambda t, operand, /: dm.unary_op(t, "~", operand),
+    operator.inv: lambda t, operand, /: dm.unary_op(t, "~", operand),
     operator.call: lambda t, obj, /, *args, **kwargs: t.call(obj, list(args), kwargs),
-    operator.not_: lambda t, operand, /: Const(not truth(t, operand)),
-    operator.truth: lambda t, operand, /: Const(truth(t, operand)),
-    operator.is_: lambda t, left, right, /: Const(is_same(t, left, right)),
-    operator.is_not: lambda t, left, right, /: Const(not is_same(t, left, right)),
-    operator.contains: lambda t, container, item, /: Const(contains(t, container, item)),
-    operator.getitem: lambda t, obj, key, /: get_item(t, obj, key),
-    operator.setitem: lambda t, obj, key, value, /: set_item(t, obj, key, value),
-    operator.delitem: lambda t, obj, key, /: delete_item(t, obj, key),
+    operator.not_: lambda t, operand, /: Const(not dm.truth(t, operand)),
+    operator.truth: lambda t, operand, /: Const(dm.truth(t, operand)),
+    operator.is_: lambda t, left, right, /: Const(dm.is_same(t, left, right)),
+    operator.is_not: lambda t, left, right, /: Const(not dm.is_same(t, left, right)),
+    operator.contains: lambda t, container, item, /: Const(dm.contains(t, container, item)),
+    operator.getitem: lambda t, obj, key, /: dm.get_item(t, obj, key),
+    operator.setitem: lambda t, obj, key, value, /: dm.set_item(t, obj, key, value),
+    operator.delitem: lambda t, obj, key, /: dm.delete_item(t, obj, key),
 }
 for _function, _meaning in _OTHERS.items():
     handles(_function)(_meaning)
@@ -96,8 +84,8 @@ def _matches(t: Tracer, function: Any, iterable: Value, item: Value) -> Iterator
     """Which elements are or equal an item, read no further than asked."""
     if not is_iterable(t, iterable):
         refuse(t, function, iterable, item)
-    iterator = iterate(t, iterable)
-    while (found := advance(t, iterator)) is not None:
+    iterator = dm.iterate(t, iterable)
+    while (found := dm.advance(t, iterator)) is not None:
         yield same_or_equal(t, found, item)
 
 

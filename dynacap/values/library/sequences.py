@@ -45,9 +45,7 @@ def new_sequence(items: list[Value], like: Sequence) -> Sequence:
     return ListValue(items)
 
 
-@handles(*methods("__len__", *_ALL))
-def _len(t: Tracer, self: Sequence, /) -> Value:
-    return Const(len(self.items))
+handles(*methods("__len__", *_ALL))(lambda t, self, /: Const(len(self.items)))
 
 
 @handles(*methods("__getitem__", list, tuple))
@@ -191,6 +189,4 @@ for _place, _name in enumerate(("start", "stop", "step")):
     _register_bound(_place, _name)
 
 
-@handles(slice.__new__)
-def _new_slice(t: Tracer, cls: Value, /, *bounds: Value, **kwargs: Value) -> Value:
-    return t.call(cls, list(bounds), kwargs)
+handles(slice.__new__)(lambda t, cls, /, *bounds, **kwargs: t.call(cls, list(bounds), kwargs))

@@ -70,9 +70,7 @@ def ordered(t: Tracer, self: SetValue) -> list[Value]:
     return [items[key] for key in storage(kind, table)]
 
 
-@handles(set.__new__)
-def _new(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
-    return SetValue({}, cls.known())
+handles(set.__new__)(lambda t, cls, /, *args, **kwargs: SetValue({}, cls.known()))
 
 
 def update(t: Tracer, self: SetValue, iterable: Value) -> None:
@@ -112,9 +110,7 @@ def _new_frozen(t: Tracer, cls: Value, iterable: Value | None = None, /) -> Valu
     return made
 
 
-@handles(*methods("__len__", *_BOTH))
-def _len(t: Tracer, self: SetValue, /) -> Value:
-    return Const(len(self.items))
+handles(*methods("__len__", *_BOTH))(lambda t, self, /: Const(len(self.items)))
 
 
 @handles(*methods("__contains__", *_BOTH))
@@ -129,9 +125,7 @@ def _element_key(t: Tracer, item: Value) -> Any:
     return t.key_of(item, set)
 
 
-@handles(*methods("__iter__", *_BOTH))
-def _iter(t: Tracer, self: SetValue, /) -> Value:
-    return SetIterator(self, ordered(t, self))
+handles(*methods("__iter__", *_BOTH))(lambda t, self, /: SetIterator(self, ordered(t, self)))
 
 
 @handles(set.add)
@@ -324,6 +318,4 @@ for _name in RELATIONS:
     _register_relation(_name, not _name.startswith("__"))
 
 
-@handles(frozenset.__hash__)
-def _hash(t: Tracer, self: SetValue, /) -> Value:
-    return Const(hash(self.constant()))
+handles(frozenset.__hash__)(lambda t, self, /: Const(hash(self.constant())))

@@ -12,7 +12,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
-from dynacap.values.base import Const, Known, Value, constant_or
+from dynacap.values.base import Const, Value, constant_or
 from dynacap.values.container import DictValue, SetValue
 from dynacap.values.data_model import call_special
 from dynacap.values.data_model.refusals import refuse
@@ -78,9 +78,7 @@ def _format(t: Tracer, obj: Value, spec: Value = Const(""), /) -> Value:
     return Const(to_format(t, obj, constant_of(t, spec, "a format")))
 
 
-@handles(object.__str__)
-def _object_str(t: Tracer, self: Value, /) -> Value:
-    return Const(to_repr(t, self))
+handles(object.__str__)(lambda t, self, /: Const(to_repr(t, self)))
 
 
 @handles(object.__format__)
@@ -159,9 +157,7 @@ for _method, (_again, _make) in _TEXTS.items():
     _register_text(_method, _again, _make)
 
 
-@handles(type.__repr__)
-def _type_repr(t: Tracer, self: Known, /) -> Value:
-    return Const(type.__repr__(self.value))
+handles(type.__repr__)(lambda t, self, /: Const(type.__repr__(self.value)))
 
 
 def _register_recursion_guard(code: Any) -> None:

@@ -23,11 +23,12 @@ class History:
 
     ``dynamic`` is the argument of ``compile``; ``floats`` says whether the backend takes numbers
     that are no ints.  While ``idle``, since no capture had a graph, what varies is not worth a
-    symbol.
+    symbol.  ``crowded``: there are so many entries that none should be for one key of a cache.
     """
 
     def __init__(self, dynamic: bool | None = None, floats: bool = True) -> None:
         self.idle = True
+        self.crowded = False
         self._dynamic = dynamic
         self.floats = floats
         self._shapes: dict[Source, tuple[int, ...]] = {}
