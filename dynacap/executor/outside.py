@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
+import dynacap.guards.source as sources
 from dynacap.errors import UserFrame
 from dynacap.executor.finalizers import has_finalizer
 from dynacap.executor.hashed_key import HashedKey, check_again
@@ -16,23 +17,7 @@ from dynacap.executor.state import State
 from dynacap.guards import array_kind, caches, iterators, kinds, raw, relations, tensor_kind
 from dynacap.guards.constant import is_constant, same_constant
 from dynacap.guards.guard_set import GuardSet
-from dynacap.guards.source import (
-    Attr,
-    CellContents,
-    ClassAttr,
-    ClosureCell,
-    Const as ConstSource,
-    DictItem,
-    DictKey,
-    FunctionBuiltins,
-    FunctionGlobals,
-    SeqItem,
-    Source,
-    SysModule,
-    TypeOf,
-    lacks_constant,
-    value_at,
-)
+from dynacap.guards.source import Source
 from dynacap.values.base import (
     DELETED,
     MISSING,
@@ -78,7 +63,7 @@ def _kept_as_it_is(key: Key, mapping: Any) -> bool:
     if not is_constant(key):
         return type(key).__eq__ is object.__eq__
     if not dict.__contains__(mapping, key):
-        return lacks_constant(mapping, key)
+        return sources.lacks_constant(mapping, key)
     return any(
         type(found) is type(key) and same_constant(found, key)
         for found in raw.dict_keys(mapping) or ()
@@ -114,7 +99,7 @@ class Outside(State):
             self.guards.add(relations.NotAliased((source, *expected), origin=origin))
             return
         if kind == "TypeIs":
-            self._class_sources.setdefault(id(expected[0]), (expected[0], TypeOf(source)))
+            self._class_sources.setdefault(id(expected[0]), (expected[0], sources.TypeOf(source)))
         self.guards.add(_KINDS[kind](source, *expected, origin=origin))
 
     def user_frame(self) -> UserFrame | None:
@@ -186,7 +171,7 @@ class Outside(State):
             if source is not None and mirror.outside is None:
                 self.guard("LacksKey", source, key)
             return None
-        item_source = DictItem(source, key) if source is not None else None
+        item_source = sources.DictItem(source, key) if source is not None else None
         value = self.wrap(dict.__getitem__(real, key), item_source)
         if type(value) is UnreadConst and source is not None and mirror.outside is None:
             self.guard("HasKey", source, key)  # the value may never be asked for
@@ -201,8 +186,8 @@ class Outside(State):
         for index, real_key in enumerate(raw.dict_keys(mirror.real) or ()):
             if self.key_of(self._outside_key(mirror, index, real_key)) == key:
                 source = mirror.source
-                item = DictItem(source, real_key) if source is not None else None
-                value = self.wrap(value_at(mirror.real, real_key), item)
+                item = sources.DictItem(source, real_key) if source is not None else None
+                value = self.wrap(sources.value_at(mirror.real, real_key), item)
                 mirror.over[key] = value
                 return value
         return None
@@ -229,7 +214,7 @@ class Outside(State):
         return found
 
     def _outside_key(self, mirror: DictValue, index: int, real_key: Any) -> Value:
-        source = DictKey(mirror.source, index) if mirror.source is not None else None
+        source = sources.DictKey(mirror.source, index) if mirror.source is not None else None
         return self.wrap(real_key, source)
 
     def outside_key_value(self, mirror: DictValue, key: Key) -> Value:
@@ -315,9 +300,9 @@ class Outside(State):
             if found is MISSING:
                 self.guard("ClassLacks", source, name)
             elif isinstance(found, types.FunctionType):
-                self.guard("IdIs", ClassAttr(source, name), found)
+                self.guard("IdIs", sources.ClassAttr(source, name), found)
             else:
-                self.guard("TypeIs", ClassAttr(source, name), type(found))
+                self.guard("TypeIs", sources.ClassAttr(source, name), type(found))
         return found
 
     def _mro(self, cls: type) -> tuple[type, ...]:
@@ -356,10 +341,10 @@ class Outside(State):
         for known, source in self._class_sources.values():
             for index, base in enumerate(raw.type_mro(known) or ()):
                 if base is cls:
-                    found = SeqItem(Attr(source, "__mro__"), index)
+                    found = sources.SeqItem(sources.Attr(source, "__mro__"), index)
                     self.guard("IdIs", found, cls)
                     return found
-        return ConstSource(cls, cls.__qualname__)
+        return sources.Const(cls, cls.__qualname__)
 
     def class_attribute(self, cls: type, name: str) -> Value:
         """The raw attribute as a value with a source."""
@@ -368,7 +353,7 @@ class Outside(State):
             return found.value
         if raw.type_flags(cls) & _IMMUTABLE_TYPE:
             return self.wrap(found, None)
-        return self.wrap(found, ClassAttr(self.class_source(cls), name))
+        return self.wrap(found, sources.ClassAttr(self.class_source(cls), name))
 
     def class_value(self, cls: type) -> Value:
         """The class itself as a value."""
@@ -383,8 +368,9 @@ class Outside(State):
         assert owner.real is not None
         real: Any = owner.real
         source = owner.source
-        found = self.wrap(real.__globals__, FunctionGlobals(source) if source else None)
-        builtins = self.wrap(real.__builtins__, FunctionBuiltins(source) if source else None)
+        found = self.wrap(real.__globals__, sources.FunctionGlobals(source) if source else None)
+        known = sources.FunctionBuiltins(source) if source else None
+        builtins = self.wrap(real.__builtins__, known)
         assert isinstance(found, DictValue) and isinstance(builtins, DictValue)
         return found, builtins
 
@@ -398,7 +384,7 @@ class Outside(State):
         for index, (name, cell) in enumerate(
             zip(names, function.real.__closure__ or (), strict=True)
         ):
-            source = ClosureCell(function.source, index, name) if function.source else None
+            source = sources.ClosureCell(function.source, index, name) if function.source else None
             value = self.wrap(cell, source)
             assert isinstance(value, CellValue)
             cells.append(value)
@@ -422,7 +408,7 @@ class Outside(State):
             content = cell.real.cell_contents
         except ValueError:
             self.graph_break("empty-cell", f"the closure variable {name} is not set")
-        return self.wrap(content, CellContents(cell.source, name) if cell.source else None)
+        return self.wrap(content, sources.CellContents(cell.source, name) if cell.source else None)
 
     def set_cell(self, cell: CellValue, content: Value | Sentinel) -> None:
         """Write a cell; the outside cell sees it when the side effects are replayed."""
@@ -463,4 +449,4 @@ class Outside(State):
         for sub in fromlist or ():
             if sub not in found:  # or what the module runs knows it
                 self.graph_break("import", f"{full}.{sub} is not imported yet")
-        return self.wrap(module, SysModule(full))
+        return self.wrap(module, sources.SysModule(full))

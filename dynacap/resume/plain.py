@@ -4,17 +4,8 @@ from types import CodeType
 from typing import NamedTuple
 
 from dynacap.errors import ResumeError
-from dynacap.opcodes import Instruction, decode
+from dynacap.opcodes import Instruction, assemble, decode
 from dynacap.opcodes.analysis import Kind, Stack
-from dynacap.opcodes.assemble import (
-    Assembler,
-    Covered,
-    exception_table,
-    line_shift,
-    location,
-    nowhere,
-    parse_exception_table,
-)
 from dynacap.opcodes.versions import version
 from dynacap.resume.layout import GENERATOR_FLAGS, Layout
 from dynacap.resume.point import Point, PointCache, checked_kinds
@@ -34,7 +25,7 @@ def _build(code: CodeType, point: Point) -> CodeType:
     layout = Layout(code, point)
     kinds = checked_kinds(code, point)
     first = decode(code).instructions[point.index]
-    out = Assembler(list(code.co_consts))
+    out = assemble.Assembler(list(code.co_consts))
     layout.arrive(out)
     early = resumes_early(code, point)
     if early:
@@ -62,7 +53,7 @@ def _build_waiting(code: CodeType, point: Point) -> CodeType:
     layout = Layout(code, point)
     instructions = decode(code).instructions
     call, first = instructions[point.index - 1], instructions[point.index]
-    out = Assembler(list(code.co_consts))
+    out = assemble.Assembler(list(code.co_consts))
     layout.arrive(out)
     offsets = load_stack(layout, checked_kinds(code, point)[:-1], out)
     out.callee("LOAD_FAST", layout.stack_slots[point.depth - 1])
@@ -94,7 +85,7 @@ def covers(code: CodeType, index: int) -> bool:
     )
 
 
-def load_stack(layout: Layout, kinds: Stack, out: Assembler) -> list[int]:
+def load_stack(layout: Layout, kinds: Stack, out: assemble.Assembler) -> list[int]:
     """Write what pushes the stack.
 
     The offsets of instructions on it must become those of the new code. By how much they move is
@@ -124,7 +115,7 @@ class Prelude(NamedTuple):
 
 def with_original(
     layout: Layout,
-    out: Assembler,
+    out: assemble.Assembler,
     prelude: Prelude,
     goal: Instruction,
     place: Instruction | None = None,
@@ -144,15 +135,17 @@ def with_original(
         out.constants[constant] = body
     out.raw(layout.original(0, len(code.co_code)))
     line, first = (place or goal).line, code.co_firstlineno
-    lines = nowhere(prelude.start)
-    lines += location(end - prelude.start, (place or goal).positions, first)
-    lines += line_shift(0 if line is None else first - line) + code.co_linetable
+    lines = assemble.nowhere(prelude.start)
+    lines += assemble.location(end - prelude.start, (place or goal).positions, first)
+    lines += assemble.line_shift(0 if line is None else first - line) + code.co_linetable
     rows = _covered(code, prelude, end, body)
-    rows.extend(row.moved(body) for row in parse_exception_table(code.co_exceptiontable))
-    return layout.build(out, layout.point.depth + 3, lines, exception_table(rows), generator)
+    rows.extend(row.moved(body) for row in assemble.parse_exception_table(code.co_exceptiontable))
+    return layout.build(
+        out, layout.point.depth + 3, lines, assemble.exception_table(rows), generator
+    )
 
 
-def _covered(code: CodeType, prelude: Prelude, end: int, body: int) -> list[Covered]:
+def _covered(code: CodeType, prelude: Prelude, end: int, body: int) -> list[assemble.Covered]:
     """Return the row of the exception table for the prelude."""
     if prelude.covered is None:
         return []
@@ -161,7 +154,7 @@ def _covered(code: CodeType, prelude: Prelude, end: int, body: int) -> list[Cove
     if handler is None:
         return []
     target = body + decoded.instructions[handler.target].offset // 2
-    return [Covered(prelude.start, end, target, handler.depth, handler.lasti)]
+    return [assemble.Covered(prelude.start, end, target, handler.depth, handler.lasti)]
 
 
 _BUILT = PointCache(_build)

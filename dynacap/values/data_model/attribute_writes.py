@@ -7,16 +7,7 @@ from typing import Any, NoReturn
 
 from dynacap.guards.raw import IMMUTABLE_TYPE, is_a
 from dynacap.values.base import DELETED, MISSING, Const, Known, Value
-from dynacap.values.data_model.attributes import (
-    C_FIELDS,
-    check_no_proxy,
-    instance_dict,
-    is_data_descriptor,
-    is_overridden,
-    no_attribute,
-    property_part,
-    read_field,
-)
+from dynacap.values.data_model import attributes
 from dynacap.values.data_model.calls import call_special, call_value
 from dynacap.values.natives import find_setter
 from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue, WrittenAttribute
@@ -28,7 +19,7 @@ _EXCEPTION_OR_NONE = (BaseException, type(None))
 
 def set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> None:
     """``setattr(obj, name, value)``."""
-    if is_overridden(t, obj.cls, "__setattr__"):
+    if attributes.is_overridden(t, obj.cls, "__setattr__"):
         call_special(t, obj, "__setattr__", [Const(name), value])
     else:
         generic_set_attribute(t, obj, name, value)
@@ -40,13 +31,13 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
         _set_class_attribute(t, obj, name, value)
         return
     raw = t.lookup(obj.cls, name)
-    if raw is not MISSING and is_data_descriptor(t, raw):
+    if raw is not MISSING and attributes.is_data_descriptor(t, raw):
         _set_through(t, raw, obj, name, value)
         return
     if t.tensors.owns(obj):
         t.tensors.set_attribute(t, obj, name, value)
         return
-    attrs = instance_dict(t, obj)
+    attrs = attributes.instance_dict(t, obj)
     if attrs is None and type(obj) is PropertyValue and obj.cls is not property:
         t.graph_break("unsupported-field", f"{name} of a {obj.cls.__name__} is set")
     if attrs is None:
@@ -56,7 +47,7 @@ def generic_set_attribute(t: Tracer, obj: Value, name: str, value: Value) -> Non
 
 def _no_room(t: Tracer, raw: Any, obj: Value, operation: Any, *operands: Any) -> NoReturn:
     """Raise what Python says of an attribute in an object without a dict."""
-    check_no_proxy(t, obj.cls)
+    attributes.check_no_proxy(t, obj.cls)
     found = {} if raw is MISSING else {operands[0]: None}
     t.raise_real(error_of(operation, instance_named(obj.title, __slots__=(), **found), *operands))
 
@@ -77,9 +68,9 @@ def _set_class_attribute(t: Tracer, obj: Known, name: str, value: Value) -> None
 def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> None:
     if type(raw) is property:
         owner = t.class_attribute(obj.cls, name)
-        part = property_part(t, raw, owner, "fset", obj.cls, property.__set__, None)
+        part = attributes.property_part(t, raw, owner, "fset", obj.cls, property.__set__, None)
         call_value(t, part, [obj, value])
-    elif type(raw) in C_FIELDS:
+    elif type(raw) in attributes.C_FIELDS:
         _set_field(t, raw, obj, value)
     else:
         call_special(t, t.class_attribute(obj.cls, name), "__set__", [obj, value])
@@ -132,7 +123,7 @@ def set_exception_field(t: Tracer, obj: ExceptionValue, name: str, value: Value)
 
 def delete_attribute(t: Tracer, obj: Value, name: str) -> None:
     """``delattr(obj, name)``."""
-    if is_overridden(t, obj.cls, "__delattr__"):
+    if attributes.is_overridden(t, obj.cls, "__delattr__"):
         call_special(t, obj, "__delattr__", [Const(name)])
         return
     generic_delete_attribute(t, obj, name)
@@ -143,28 +134,28 @@ def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
     if isinstance(obj, Known) and is_a(obj.value, type):
         t.graph_break("class-attribute-write", f"{obj.value.__name__}.{name} is deleted")
     raw = t.lookup(obj.cls, name)
-    if raw is not MISSING and is_data_descriptor(t, raw):
+    if raw is not MISSING and attributes.is_data_descriptor(t, raw):
         _delete_through(t, raw, obj, name)
         return
-    attrs = instance_dict(t, obj)
+    attrs = attributes.instance_dict(t, obj)
     if attrs is None:
         _no_room(t, raw, obj, delattr, name)
     if not attrs.delete(t, name):
-        no_attribute(t, obj, name)
+        attributes.no_attribute(t, obj, name)
 
 
 def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
     if type(raw) is property:
         owner = t.class_attribute(obj.cls, name)
-        part = property_part(t, raw, owner, "fdel", obj.cls, property.__delete__)
+        part = attributes.property_part(t, raw, owner, "fdel", obj.cls, property.__delete__)
         call_value(t, part, [obj])
     elif _is_slot(raw) and isinstance(obj, ObjectValue):
-        if read_field(t, raw, obj) is None:
+        if attributes.read_field(t, raw, obj) is None:
             t.raise_error(AttributeError, name)
         obj.slots[name] = DELETED
         obj.dirty_slots[name] = None
         t.touch(obj)
-    elif type(raw) in C_FIELDS:
+    elif type(raw) in attributes.C_FIELDS:
         t.graph_break("unsupported-field", f"{obj.cls.__name__}.{name} is deleted")
     else:
         call_special(t, t.class_attribute(obj.cls, name), "__delete__", [obj])

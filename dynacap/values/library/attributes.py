@@ -9,15 +9,8 @@ from typing import Any, NoReturn
 
 import torch
 
+from dynacap.values import data_model as dm
 from dynacap.values.base import Const, Known, UserRaise, Value
-from dynacap.values.data_model import (
-    delete_attribute,
-    find_attribute,
-    get_attribute,
-    get_item,
-    is_same,
-    set_attribute,
-)
 from dynacap.values.data_model.attribute_writes import (
     generic_delete_attribute,
     generic_set_attribute,
@@ -54,7 +47,7 @@ def name_of(t: Tracer, name: Value) -> str:
 def attribute_or_none(t: Tracer, obj: Value, name: str) -> Value | None:
     """The attribute, or None where looking for it raises AttributeError."""
     try:
-        return find_attribute(t, obj, name)
+        return dm.find_attribute(t, obj, name)
     except UserRaise as raised:
         if not issubclass(raised.exc.cls, AttributeError):
             raise
@@ -64,7 +57,7 @@ def attribute_or_none(t: Tracer, obj: Value, name: str) -> Value | None:
 @handles(getattr)
 def _getattr(t: Tracer, obj: Value, name: Value, default: Value | None = None, /) -> Value:
     if default is None:
-        return get_attribute(t, obj, name_of(t, name))
+        return dm.get_attribute(t, obj, name_of(t, name))
     return attribute_or_none(t, obj, name_of(t, name)) or default
 
 
@@ -91,7 +84,7 @@ def _getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
 def _type_getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
     text = name_of(t, name)
     if type(self) is not Known:
-        return get_attribute(t, self, text)
+        return dm.get_attribute(t, self, text)
     found = type_attribute(t, self, text)
     if found is None:
         no_attribute(t, self, text)
@@ -142,7 +135,7 @@ def _reduce_ex(t: Tracer, self: Value, protocol: Value, /) -> NoReturn:
 
 
 def _same(t: Tracer, self: Value, other: Value, /) -> Value:
-    return Const(True) if is_same(t, self, other) else not_implemented()
+    return Const(True) if dm.is_same(t, self, other) else not_implemented()
 
 
 handles_rows(
@@ -150,8 +143,8 @@ handles_rows(
         hasattr: lambda t, obj, name, /: Const(
             attribute_or_none(t, obj, name_of(t, name)) is not None
         ),
-        setattr: lambda t, obj, name, value, /: set_attribute(t, obj, name_of(t, name), value),
-        delattr: lambda t, obj, name, /: delete_attribute(t, obj, name_of(t, name)),
+        setattr: lambda t, obj, name, value, /: dm.set_attribute(t, obj, name_of(t, name), value),
+        delattr: lambda t, obj, name, /: dm.delete_attribute(t, obj, name_of(t, name)),
         object.__new__: lambda t, cls, /, *args, **named: new_object(t, cls.known(), args, named),
         vars(object)["__init_subclass__"]: lambda t, cls, /: None,
         vars(object)["__subclasshook__"]: lambda t, cls, /, *_: not_implemented(),
@@ -160,7 +153,7 @@ handles_rows(
         ),
     }
 )
-handles_each({"__class_getitem__": lambda t, cls, key, /: get_item(t, cls, key)}, *BUILT_IN)
+handles_each({"__class_getitem__": lambda t, cls, key, /: dm.get_item(t, cls, key)}, *BUILT_IN)
 handles_each({"__eq__": _same, "__ne__": inverted_eq}, *_PLAINEST)
 handles_each(
     dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), unordered),
@@ -187,7 +180,7 @@ def identity(t: Tracer, function: Callable[[Any], int], obj: Value) -> Value:
     """
     others = _asked.setdefault(t, [])
     for other in others:
-        is_same(t, obj, other)
+        dm.is_same(t, obj, other)
     others.append(obj)
     return IdentityValue(function, obj)
 

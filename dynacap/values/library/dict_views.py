@@ -13,6 +13,7 @@ from dynacap.values.build import builds, guard_type
 from dynacap.values.container import DictValue, SetValue, TupleValue
 from dynacap.values.iterator import dict_entry, walks
 from dynacap.values.iterator_builtins import elements
+from dynacap.values.library import sets
 from dynacap.values.library.handlers import (
     Operation,
     handles,
@@ -21,15 +22,6 @@ from dynacap.values.library.handlers import (
     not_implemented,
 )
 from dynacap.values.library.sequences import same_or_equal
-from dynacap.values.library.sets import (
-    RELATIONS,
-    Keyed,
-    differ,
-    intersect,
-    keyed_elements,
-    subtract,
-    unite,
-)
 from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tracer import Tracer
 
@@ -85,24 +77,28 @@ def view_contains(t: Tracer, self: DictView, item: Value) -> bool:
     return found is not None and same_or_equal(t, found, t.force_item(item.items, 1))
 
 
-def _entries(t: Tracer, self: DictView) -> Keyed:
-    return keyed_elements(t, [dict_entry(t, self.over, k, self.kind) for k in self.over.keys(t)])
+def _entries(t: Tracer, self: DictView) -> sets.Keyed:
+    return sets.keyed_elements(
+        t, [dict_entry(t, self.over, k, self.kind) for k in self.over.keys(t)]
+    )
 
 
-def _register_set_operation(name: str, combine: Callable[[Keyed, Keyed], Keyed]) -> None:
+def _register_set_operation(
+    name: str, combine: Callable[[sets.Keyed, sets.Keyed], sets.Keyed]
+) -> None:
     @handles(*methods(f"__{name}__", *VIEWS))
     def operate(t: Tracer, self: DictView, other: Value, /) -> Value:
-        return SetValue(combine(_entries(t, self), keyed_elements(t, elements(t, other))))
+        return SetValue(combine(_entries(t, self), sets.keyed_elements(t, elements(t, other))))
 
     @handles(*methods(f"__r{name}__", *VIEWS))
     def operate_reflected(t: Tracer, self: DictView, other: Value, /) -> Value:
-        return SetValue(combine(keyed_elements(t, elements(t, other)), _entries(t, self)))
+        return SetValue(combine(sets.keyed_elements(t, elements(t, other)), _entries(t, self)))
 
 
-_register_set_operation("and", intersect)
-_register_set_operation("sub", subtract)
-_register_set_operation("or", unite)
-_register_set_operation("xor", differ)
+_register_set_operation("and", sets.intersect)
+_register_set_operation("sub", sets.subtract)
+_register_set_operation("or", sets.unite)
+_register_set_operation("xor", sets.differ)
 
 
 _ROWS: dict[str, Operation] = {
@@ -126,9 +122,9 @@ def _register_relation(name: str) -> None:
             right = other.items
         else:
             return not_implemented()
-        return Const(RELATIONS[name](set(_entries(t, self)), set(right)))
+        return Const(sets.RELATIONS[name](set(_entries(t, self)), set(right)))
 
 
-for _name in RELATIONS:
+for _name in sets.RELATIONS:
     if _name.startswith("__"):
         _register_relation(_name)

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from typing import Any, NoReturn
 
+from dynacap.values import data_model as dm
 from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
-from dynacap.values.data_model import (
-    advance,
-    call_special,
-    contains,
-    find_attribute,
-    get_item,
-    iterate,
-    set_item,
-)
 from dynacap.values.iterator import walks
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import (
@@ -80,14 +72,14 @@ def merge(t: Tracer, self: DictValue, source: Value) -> None:
         for key, value in source.items(t):
             _store(t, self, key, value)
         return
-    keys = find_attribute(t, source, "keys")
+    keys = dm.find_attribute(t, source, "keys")
     if keys is not None:
         for key in elements(t, t.call(keys, [])):
-            _store(t, self, key, get_item(t, source, key))
+            _store(t, self, key, dm.get_item(t, source, key))
         return
-    iterator = iterate(t, source)
+    iterator = dm.iterate(t, source)
     count = 0
-    while (pair := advance(t, iterator)) is not None:
+    while (pair := dm.advance(t, iterator)) is not None:
         _store_pair(t, self, _pair_of(t, pair, count), count)
         count += 1
 
@@ -115,7 +107,7 @@ def _store_pair(t: Tracer, self: DictValue, pair: list[Value], index: int) -> No
 def _store(t: Tracer, self: DictValue, key: Value, value: Value) -> None:
     """Plain dicts store without asking; an OrderedDict's subclass may have its own way."""
     if issubclass(self.cls, OrderedDict):
-        set_item(t, self, key, value)
+        dm.set_item(t, self, key, value)
     else:
         store(t, self, key, value)
 
@@ -126,7 +118,7 @@ def _getitem(t: Tracer, self: DictValue, key: Value, /) -> Value:
     if found is not None:
         return found
     if self.cls is not dict and t.lookup(self.cls, "__missing__") is not MISSING:
-        return call_special(t, self, "__missing__", [key])
+        return dm.call_special(t, self, "__missing__", [key])
     raise_missing(t, key)
 
 
@@ -137,7 +129,7 @@ def _missing(t: Tracer, self: DictValue, key: Value, /) -> Value:
     value = t.call(self.default, [])
     if _KEEPS_STORED:
         return _setdefault(t, self, key, value) or value
-    set_item(t, self, key, value)
+    dm.set_item(t, self, key, value)
     return value
 
 
@@ -171,9 +163,9 @@ def _setdefault(t: Tracer, self: DictValue, key: Value, default: Value = NONE, /
 
 @handles(OrderedDict.setdefault)
 def _setdefault_ordered(t: Tracer, self: DictValue, key: Value, default: Value = NONE) -> Value:
-    if contains(t, self, key):
-        return get_item(t, self, key)
-    set_item(t, self, key, default)
+    if dm.contains(t, self, key):
+        return dm.get_item(t, self, key)
+    dm.set_item(t, self, key, default)
     return default
 
 
@@ -249,7 +241,7 @@ def copy_dict(t: Tracer, self: DictValue) -> DictValue:
 def _fromkeys(t: Tracer, cls: Value, iterable: Value, value: Value = NONE, /) -> Value:
     made = t.call(cls, [])
     for key in elements(t, iterable):
-        set_item(t, made, key, value)
+        dm.set_item(t, made, key, value)
     return made
 
 

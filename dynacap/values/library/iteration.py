@@ -6,26 +6,10 @@ import functools
 import types
 from typing import Any
 
+from dynacap.values import data_model as dm, iterator_builtins as made
 from dynacap.values.base import MISSING, Const, UserRaise, Value
-from dynacap.values.data_model import (
-    advance,
-    binary_op,
-    call_special,
-    compare,
-    iterate,
-    length,
-    truth,
-)
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator import IteratorValue, ReversedSequenceIterator
-from dynacap.values.iterator_builtins import (
-    CallIterator,
-    EnumerateIterator,
-    FilterIterator,
-    MapIterator,
-    ZipIterator,
-    elements,
-)
 from dynacap.values.library.handlers import handles, index_of, is_none, raise_with
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
@@ -34,17 +18,17 @@ from dynacap.values.wording import error_of
 @handles(len)
 def _len(t: Tracer, obj: Value, /) -> Value:
     if t.tensors.owns(obj):
-        return call_special(t, obj, "__len__", [])
-    return Const(length(t, obj))
+        return dm.call_special(t, obj, "__len__", [])
+    return Const(dm.length(t, obj))
 
 
 @handles(iter)
 def _iter(t: Tracer, obj: Value, sentinel: Value | None = None, /) -> Value:
     if sentinel is None:
-        return iterate(t, obj)
+        return dm.iterate(t, obj)
     if t.lookup(obj.cls, "__call__") is MISSING:
         t.raise_real(error_of(iter, None, None))
-    return CallIterator(obj, sentinel)
+    return made.CallIterator(obj, sentinel)
 
 
 @handles(next)
@@ -69,28 +53,30 @@ def _next(t: Tracer, iterator: Value) -> Value:
         t.raise_error(TypeError, f"{iterator.title!r} object is not an iterator")
     if isinstance(raw, types.WrapperDescriptorType):
         t.graph_break("outside-iterator", f"a {iterator.cls.__name__} made elsewhere is advanced")
-    return call_special(t, iterator, "__next__", [])
+    return dm.call_special(t, iterator, "__next__", [])
 
 
 @handles(enumerate)
 def _enumerate(t: Tracer, iterable: Value, start: Value = Const(0)) -> Value:
     first = Const(index_of(t, start))
-    return EnumerateIterator(iterate(t, iterable), first)
+    return made.EnumerateIterator(dm.iterate(t, iterable), first)
 
 
 @handles(zip)
 def _zip(t: Tracer, /, *iterables: Value, strict: Value = Const(False)) -> Value:
-    return ZipIterator([iterate(t, one) for one in iterables], truth(t, strict))
+    return made.ZipIterator([dm.iterate(t, one) for one in iterables], dm.truth(t, strict))
 
 
 @handles(map)
 def _map(t: Tracer, function: Value, /, *iterables: Value) -> Value:
     if not iterables:
         t.raise_error(TypeError, "map() must have at least two arguments.")
-    return MapIterator(function, [iterate(t, one) for one in iterables])
+    return made.MapIterator(function, [dm.iterate(t, one) for one in iterables])
 
 
-handles(filter)(lambda t, function, iterable, /: FilterIterator(function, iterate(t, iterable)))
+handles(filter)(
+    lambda t, function, iterable, /: made.FilterIterator(function, dm.iterate(t, iterable))
+)
 
 
 @handles(reversed)
@@ -99,21 +85,21 @@ def _reversed(t: Tracer, obj: Value, /) -> Value:
     if own is None:
         t.raise_error(TypeError, f"{obj.title!r} object is not reversible")
     if own is not MISSING:
-        return call_special(t, obj, "__reversed__", [])
+        return dm.call_special(t, obj, "__reversed__", [])
     if t.lookup(obj.cls, "__getitem__") is MISSING or t.lookup(obj.cls, "__len__") is MISSING:
         t.raise_error(TypeError, f"{obj.title!r} object is not reversible")
-    return ReversedSequenceIterator(obj, length(t, obj) - 1)
+    return ReversedSequenceIterator(obj, dm.length(t, obj) - 1)
 
 
 @handles(sum)
 def _sum(t: Tracer, iterable: Value, /, start: Value = Const(0)) -> Value:
-    iterator = iterate(t, iterable)
+    iterator = dm.iterate(t, iterable)
     if start.cls in (str, bytes):
         kind, empty = ("strings", "''") if start.cls is str else ("bytes", "b''")
         t.raise_error(TypeError, f"sum() can't sum {kind} [use {empty}.join(seq) instead]")
     numbers: list[Any] = []  # summed for real: from 3.12 on, sum() of floats compensates
     rest: Value | None = None
-    while (item := advance(t, iterator)) is not None:
+    while (item := dm.advance(t, iterator)) is not None:
         number = _plain_number(item)
         if number is None or _plain_number(start) is None:
             rest = item
@@ -121,8 +107,8 @@ def _sum(t: Tracer, iterable: Value, /, start: Value = Const(0)) -> Value:
         numbers.append(number)
     total = start if not numbers else Const(sum(numbers, start.constant()))
     while rest is not None:
-        total = binary_op(t, "+", total, rest)
-        rest = advance(t, iterator)
+        total = dm.binary_op(t, "+", total, rest)
+        rest = dm.advance(t, iterator)
     return total
 
 
@@ -137,9 +123,9 @@ def _plain_number(value: Value) -> Any:
 def _register_quantifier(function: Any, decisive: bool) -> None:
     @handles(function)
     def quantify(t: Tracer, iterable: Value, /) -> Value:
-        iterator = iterate(t, iterable)
-        while (item := advance(t, iterator)) is not None:
-            if truth(t, item) is decisive:
+        iterator = dm.iterate(t, iterable)
+        while (item := dm.advance(t, iterator)) is not None:
+            if dm.truth(t, item) is decisive:
                 return Const(decisive)
         return Const(not decisive)
 
@@ -164,7 +150,7 @@ def _register_extreme(function: Any, symbol: str) -> None:
                 TypeError,
                 f"Cannot specify a default for {name}() with multiple positional arguments",
             )
-        items = [first, *others] if others else elements(t, first)
+        items = [first, *others] if others else made.elements(t, first)
         if not items and default is None:
             t.raise_real(error_of(function, ()))
         return _best(t, symbol, items, key) if items else default
@@ -174,7 +160,7 @@ def _best(t: Tracer, symbol: str, items: list[Value], key: Value) -> Value:
     best, best_rank = items[0], _rank(t, items[0], key)
     for item in items[1:]:
         rank = _rank(t, item, key)
-        if truth(t, compare(t, symbol, rank, best_rank)):
+        if dm.truth(t, dm.compare(t, symbol, rank, best_rank)):
             best, best_rank = item, rank
     return best
 
@@ -189,10 +175,10 @@ _register_extreme(max, ">")
 
 @handles(functools.reduce)
 def _reduce(t: Tracer, function: Value, iterable: Value, initial: Value | None = None, /) -> Value:
-    iterator = iterate(t, iterable)
-    total = advance(t, iterator) if initial is None else initial
+    iterator = dm.iterate(t, iterable)
+    total = dm.advance(t, iterator) if initial is None else initial
     if total is None:
         t.raise_error(TypeError, "reduce() of empty iterable with no initial value")
-    while (item := advance(t, iterator)) is not None:
+    while (item := dm.advance(t, iterator)) is not None:
         total = t.call(function, [total, item])
     return total

@@ -14,18 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import torch.nn.functional as F
 
-from dynacap.backends.fakes.memo import (
-    Kept,
-    Look,
-    find,
-    keep,
-    look_at,
-    make,
-    note,
-    parts,
-    shares,
-    state,
-)
+from dynacap.backends.fakes import memo
 from dynacap.backends.fakes.meta import predicted
 from dynacap.backends.torch_surface import DUNDERS, is_torch_function
 from dynacap.values.base import Const, Known, Value
@@ -104,42 +93,42 @@ class Recall:
         """What decides about the result; None if there is no telling."""
         op, target, args, kwargs = call
         if self._state is None:
-            self._state = state()
+            self._state = memo.state()
         try:
             operands: list[Any] = [_mark(value) for value in args]
             for name, value in kwargs.items():
                 operands += (name, _mark(value))
         except NoKey:
             return None
-        if not any(type(mark) is Look or type(mark) is tuple for mark in operands):
+        if not any(type(mark) is memo.Look or type(mark) is tuple for mark in operands):
             return None
         return (op, target, self._state, *operands)
 
-    def find(self, key: Hashable, call: Call, fakes: Any, keywords: Any) -> Kept | None:
+    def find(self, key: Hashable, call: Call, fakes: Any, keywords: Any) -> memo.Kept | None:
         """What a call gives, from memory or by what torch's meta kernels say; None: run it."""
         if key is None:
             return None
-        kept = find(key)
+        kept = memo.find(key)
         if kept is None:
             target = getattr(torch.Tensor, call.target) if call.op == "call_method" else call.target
             kept = predicted(target, fakes, keywords)
             if kept is None or (kept.views and _takes_a_list(call)):
                 return None
-            note(key, kept)
+            memo.note(key, kept)
         return kept
 
     def keep(self, key: Hashable, call: Call, result: Any) -> None:
         """Note what an operation gave."""
         operands = call.tensors()
-        views = shares(result, operands)
+        views = memo.shares(result, operands)
         if self._views and any(views):  # perhaps of one that is yet to be made
             self._views.append(View(call, torch.is_grad_enabled(), result))
         if key is not None and not (any(views) and _takes_a_list(call)):
-            keep(key, result, operands, views)
+            memo.keep(key, result, operands, views)
 
-    def make(self, kept: Kept, call: Call) -> Any:
+    def make(self, kept: memo.Kept, call: Call) -> Any:
         """The result anew, from what is kept."""
-        result = make(kept, self.world.mode, call.tensors())
+        result = memo.make(kept, self.world.mode, call.tensors())
         if kept.views:
             self._views.append(View(call, torch.is_grad_enabled(), result))
         return result
@@ -157,7 +146,7 @@ class Recall:
             for view in views:
                 torch._C._set_grad_enabled(view.recording)
                 made = run(view.call)
-                for old, new in zip(parts(view.result), parts(made), strict=True):
+                for old, new in zip(memo.parts(view.result), memo.parts(made), strict=True):
                     replace(old, new)
         finally:
             torch._C._set_grad_enabled(before)
@@ -172,7 +161,7 @@ def _mark(value: Value) -> Any:
     """What stands for an operand in a key: 1, 1.0 and True are three different operands."""
     kind = type(value)
     if kind is TensorValue:
-        look = look_at(value.fake)  # type: ignore[attr-defined]
+        look = memo.look_at(value.fake)  # type: ignore[attr-defined]
         if look is None:
             raise NoKey
         return look
