@@ -139,9 +139,11 @@ def makes_functional(backend: object) -> bool:
 
 
 def takes_floats(backend: object) -> bool:
-    """Whether a graph may be given floats that vary: torch's own backends and the user's may fix
-    them, unseen."""
+    """Whether a graph may be given floats that vary: torch's own backends, and those of users that
+    do not say ``takes_floats = True``, may fix them, unseen."""
     itself = _itself(backend)
+    if getattr(itself, "takes_floats", False) is True:
+        return True
     return any(itself is _registered.get(name) for name in ("eager", "interpreter", "native"))
 
 

@@ -155,3 +155,20 @@ def test_a_long_computation_is_fixed() -> None:
 
     outcome = check_same(long, *((torch.ones(3), v) for v in USUAL[:4]), breaks=0)
     assert outcome.counters["graphs"] == 4
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_backend_of_the_user_s_says_whether_it_takes_them(takes: bool) -> None:
+    graphs = []
+
+    def backend(graph_module: Any, example_inputs: Any) -> Any:
+        graphs.append([type(value) for value in example_inputs])
+        return graph_module.forward
+
+    backend.takes_floats = takes  # type: ignore[attr-defined]
+    compiled = dynacap.compile(branch, backend=backend)
+    for value in USUAL:
+        x = torch.rand(3)
+        assert torch.equal(compiled(x, value), branch(x, value))
+    assert len(graphs) == (3 if takes else 6)
+    assert graphs[1] == ([Tensor, float] if takes else [Tensor])
