@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dynacap.executor.exceptions import handlers_around
 from dynacap.executor.frame import Frame
 from dynacap.guards.generators import KINDS, is_over
-from dynacap.guards.raw import IMMUTABLE_TYPE, MISSING, type_lookup
+from dynacap.guards.raw import IMMUTABLE_TYPE, MISSING, derives, type_lookup
 from dynacap.values.base import Lazy, UserRaise, Value
 from dynacap.values.container import Stored
 from dynacap.values.function import GeneratorValue
@@ -69,7 +69,8 @@ class Finalizers:
 
     def came_in(self, real: Any) -> None:
         """An object from outside belongs to a frame that goes on here, and what it holds."""
-        if _is_noticed(real) or any(map(has_finalizer, _items(real))):
+        noticed = not derives(type(real), type) and _is_noticed(real)  # a class holds itself
+        if noticed or any(map(has_finalizer, _items(real))):
             self.outside.add(id(real))
 
 

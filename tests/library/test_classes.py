@@ -643,3 +643,29 @@ class Uncopied:
 @program((X,), breaks=None)
 def test_copies_of_what_hides_its_methods(x: Tensor) -> Any:
     return caught(copy.copy, Uncopied())[:30], caught(copy.deepcopy, Uncopied())[:30], x + 1
+
+
+def taken_away() -> Any:
+    class Refused:
+        def __new__(cls, *args: Any) -> Any:
+            raise AssertionError
+
+    class Restored(Refused):
+        __new__ = object.__new__  # type: ignore[assignment]
+
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+    del Restored.__new__, Refused.__new__
+    return Restored
+
+
+RESTORED = taken_away()
+
+
+@program((X,), breaks=None)
+def test_a_class_whose_new_was_taken_away_takes_no_arguments(x: Tensor) -> Any:
+    try:
+        return RESTORED(3).value
+    except TypeError as error:
+        return str(error), x + 1

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from dynacap.guards.raw import derives, is_a
+from dynacap.guards.raw import IMMUTABLE_TYPE, derives, is_a, type_flags
 from dynacap.guards.source import Attr, InstanceDict, Source
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.build import builds, guard_type
@@ -254,7 +254,9 @@ def read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
     name = raw.__name__
     try:
         held = raw.__get__(real)
-    except AttributeError:
+    except AttributeError as error:
+        if derives(type(real), type) and type_flags(real) & IMMUTABLE_TYPE:
+            t.raise_real(error)
         return t.graph_break("unset-slot", f"{obj.cls.__name__}.{name} is not set")
     source = Attr(obj.source, name) if obj.source is not None else None
     value = t.wrap(held, source)
