@@ -19,7 +19,7 @@ from dynacap.executor.frame import Frame
 from dynacap.guards.generators import KINDS, is_over
 from dynacap.guards.raw import IMMUTABLE_TYPE, MISSING, derives, type_lookup
 from dynacap.values.base import Lazy, UserRaise, Value
-from dynacap.values.container import Stored
+from dynacap.values.container import ListValue, Stored, TupleValue
 from dynacap.values.function import GeneratorValue
 from dynacap.values.library.generators import close_generator
 from dynacap.values.object import ExceptionValue
@@ -94,7 +94,9 @@ def death_shows(value: Value | None) -> bool:
     """
     if isinstance(value, (Lazy, Stored)):
         real = value.real
-        if any(map(_is_noticed, (real, *_items(real)))):
+        made = real is None and isinstance(value, (ListValue, TupleValue))
+        held = [getattr(item, "real", None) for item in value.items[:_FEW]] if made else ()
+        if any(map(_is_noticed, (real, *_items(real), *held))):
             return True
         kind = type(real) if real is not None or type(value) is Lazy else value.cls
         plain = kind.__flags__ & IMMUTABLE_TYPE or hasattr(kind, "__torch_function__")

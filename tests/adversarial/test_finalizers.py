@@ -5,10 +5,11 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
-from dynacap.testing import program
+from dynacap.testing import check_same, program
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -323,3 +324,41 @@ def test_a_list_that_only_a_local_holds_behind_weak_values(x: Tensor) -> Any:
         others.remove(reference())
         tell()
     return len(weak), x + 1
+
+
+class Told:
+    """Says when it dies."""
+
+    def __init__(self, log: list[Any], name: Any) -> None:
+        self.log, self.name = log, name
+
+    def __del__(self) -> None:
+        self.log.append(self.name)
+
+
+def in_a_list(x: Tensor, log: list[Any]) -> Tensor:
+    first, _others = Told(log, 1), [Told(log, 2), Told(log, 3)]
+    x = x + 1
+    first = Told(log, 4)
+    log.append("replaced")
+    return x * len(first.log)
+
+
+def in_a_tuple(x: Tensor, log: list[Any]) -> Tensor:
+    _kept = (Told(log, 1), x)
+    x = x + 1
+    Told(log, 2)
+    log.append("behind")
+    return x * 2
+
+
+def popped(x: Tensor, log: list[Any]) -> Tensor:
+    held = [Told(log, 1), Told(log, 2)]
+    held.pop(0)
+    log.append("popped")
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [in_a_list, in_a_tuple, popped])
+def test_what_a_container_holds_dies_when_its_local_does(function: Any) -> None:
+    check_same(function, *[(X, []) for _ in range(3)])
