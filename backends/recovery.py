@@ -34,8 +34,8 @@ class Recovery:
 
     Gives the graph's outputs after all, or None where the program itself is to raise as its region
     runs again; or raises.  ``compiled`` is what the backend made of the graph.  ``inside``: the
-    region starts in the midst of frames, whose handlers are to see what interrupts the graph: it
-    is raised where the region starts.
+    region starts in the midst of frames, whose handlers are to see what interrupts the graph, or
+    cannot be raised by running it again: it is raised where the region starts.
     """
 
     def __init__(
@@ -76,17 +76,15 @@ class Recovery:
             self.state.restore(error)
         if isinstance(error, DynacapError):
             raise error
-        if self.inside and _interrupts(error):
-            self._rewind(random)
+        interrupts = _interrupts(error)
+        if self._stays_as_it_is(error) or interrupts:
+            if not self.inside:
+                raise error
+            if interrupts:
+                self._rewind(random)
             self._interrupted[threading.get_ident()] = error
             return None
-        if self.replay is Replay.NEVER or not isinstance(error, Exception):
-            raise error
-        if hooks_of_saved_tensors() or _interrupts(error):
-            raise error
         if self.replay is Replay.UNLESS_LATE:
-            if _comes_late(error) or self._is_behind_the_change(error):
-                raise error
             self._rewind(random)
             return None
         self._rewind(random)
@@ -94,6 +92,14 @@ class Recovery:
         if outputs is None:
             self._rewind(random)
         return outputs
+
+    def _stays_as_it_is(self, error: BaseException) -> bool:
+        """Whether the region cannot be run again: what it changed would be changed twice."""
+        if self.replay is Replay.NEVER or not isinstance(error, Exception):
+            return True
+        late = self.replay is Replay.UNLESS_LATE
+        behind = late and (_comes_late(error) or self._is_behind_the_change(error))
+        return behind or hooks_of_saved_tensors()
 
     def _is_behind_the_change(self, error: Exception) -> bool:
         """Whether a call raised that was not known to, and something was changed before it."""
@@ -104,7 +110,7 @@ class Recovery:
         """What interrupted the graph just now, in this thread."""
         return self._interrupted.pop(threading.get_ident(), None)
 
-    def _whose_fault(self, error: Exception, inputs: tuple[Any, ...]) -> Any:
+    def _whose_fault(self, error: BaseException, inputs: tuple[Any, ...]) -> Any:
         """The program's, if the graph raises eagerly too; else the backend's."""
         if self.eager is None:
             return None

@@ -94,8 +94,9 @@ def death_shows(value: Value | None) -> bool:
     """
     if isinstance(value, (Lazy, Stored)):
         real = value.real
-        made = real is None and isinstance(value, (ListValue, TupleValue))
-        held = [getattr(item, "real", None) for item in value.items[:_FEW]] if made else ()
+        held: list[Any] = []
+        if real is None and isinstance(value, (ListValue, TupleValue)):
+            held = [getattr(item, "real", None) for item in value.items[:_FEW]]
         if any(map(_is_noticed, (real, *_items(real), *held))):
             return True
         kind = type(real) if real is not None or type(value) is Lazy else value.cls

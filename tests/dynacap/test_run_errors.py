@@ -351,3 +351,37 @@ def test_an_error_that_nobody_foresaw_behind_a_change(change: Any, backend: str)
 @program((X + 1,))
 def test_an_error_that_nobody_foresaw_behind_random_numbers(x: Tensor) -> Tensor:
     return torch.full_like(torch.rand(3) * x, 1e300)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("change", [lambda x: x.mul_(2), lambda x: x.copy_(torch.rand(3))])
+def test_an_error_that_nobody_foresaw_meets_handlers_around_a_break(
+    change: Any, backend: str
+) -> None:
+    def function(x: Tensor) -> Any:
+        log: list[Any] = []
+        try:
+            with torch.no_grad():
+                print("a break")
+                change(x)
+                return torch.full_like(x, 1e300)
+        except RuntimeError as error:
+            log.append(str(error))
+        finally:
+            log.append(torch.is_grad_enabled())
+        return x + 1, log
+
+    check_same(function, (X + 1,), (X,), compile=lambda f: dynacap.compile(f, backend=backend))
+
+
+@program((X + 1,), breaks=None)
+def test_an_error_that_nobody_foresaw_in_a_callee_behind_a_break(x: Tensor) -> Any:
+    def inner(y: Tensor) -> Tensor:
+        print("a break")
+        y.mul_(2)
+        return torch.full_like(y, 1e300)
+
+    try:
+        return inner(x)
+    except RuntimeError as error:
+        return x + 1, str(error)
