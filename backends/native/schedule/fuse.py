@@ -95,9 +95,7 @@ def _would_idle(group: Group, equation: Equation) -> bool:
 def share(group: Group, equation: Equation) -> bool:
     """Whether both read the same, and too much of it for a cache to keep from one to the other."""
     read = {load.buffer for load in loads(equation.value) if large(load.buffer)}
-    return any(
-        load.buffer in read for member in group.members for load in loads(member.equation.value)
-    )
+    return not read.isdisjoint(group.reads)
 
 
 def large(buffer: Buffer) -> bool:

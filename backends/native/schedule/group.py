@@ -65,6 +65,7 @@ class Group:
         self.passes: list[Pass] = []
         self.members: list[Member] = []
         self.writers: dict[Buffer, list[Member]] = {}
+        self.reads: set[Buffer] = set()
         self.inner: dict[Size, Axis] = {}
         self.kept: set[Buffer] = set()  # whose row one pass leaves to another
 
@@ -100,6 +101,7 @@ class Group:
         member = Member(equation, placed, row_size, number, own_row)
         self.passes[number].members.append(member)
         self.members.append(member)
+        self.reads.update(load.buffer for load in loads(equation.value))
         self.writers.setdefault(equation.buffer, []).append(member)
         return True
 

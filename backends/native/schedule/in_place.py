@@ -37,6 +37,7 @@ _TAKEN = (torch.float32, torch.float64, torch.bfloat16)
 def write_in_place(program: Program) -> None:
     """Do so wherever it is safe."""
     bases = seen_memory(program.steps)
+    known = _Steps(bases)
     returned = {_memory(buffer, bases) for buffer in buffers_in(tuple(program.outputs))}
     for step in program.steps:
         if not isinstance(step, Call) or step.target is not _COPY:
@@ -46,13 +47,54 @@ def write_in_place(program: Program) -> None:
         if memory in returned or not _laid_out_alike(target, new, memory):
             continue
         at = _writer(program.steps, memory)
-        if at is not None and not _needs_old(program.steps, at, step, target, bases):
+        if at is not None and not _needs_old(program.steps, at, step, target, known):
+            known.forget(program.steps[at])
             program.steps = list(_moved(program.steps, at, step, target, memory))
 
 
 def copies_to_itself(call: Call) -> bool:
     """Whether a call is such a copy of an input to itself, which changes no element."""
     return call.target is _COPY and call.args[0] is call.args[1]
+
+
+class _Body:
+    """A kernel's stores, run by run, each run with what it reads; and what its folds read."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.runs = [(run, list(_loads(run))) for run in _segments(kernel.body)]
+        self.folded = list(loads(*_folded(kernel.body)))
+
+
+class _Steps:
+    """What many copies ask of the same steps."""
+
+    def __init__(self, bases: dict[Buffer, Buffer]) -> None:
+        self.bases = bases
+        self._touched: dict[Step, frozenset[Buffer]] = {}
+        self._may_fail: dict[Step, bool] = {}
+        self._bodies: dict[Kernel, _Body] = {}
+
+    def touched(self, step: Step) -> frozenset[Buffer]:
+        """The memory that a step reads or fills."""
+        if step not in self._touched:
+            self._touched[step] = frozenset(_memory(each, self.bases) for each in touched(step))
+        return self._touched[step]
+
+    def may_fail(self, step: Step) -> bool:
+        """Whether it may find that the graph cannot go on."""
+        if step not in self._may_fail:
+            self._may_fail[step] = _may_fail(step)
+        return self._may_fail[step]
+
+    def body(self, kernel: Kernel) -> _Body:
+        """What its loops read and write."""
+        if kernel not in self._bodies:
+            self._bodies[kernel] = _Body(kernel)
+        return self._bodies[kernel]
+
+    def forget(self, step: Step) -> None:
+        """A step is about to touch other memory."""
+        self._touched.pop(step, None)
 
 
 def _memory(buffer: Buffer, bases: dict[Buffer, Buffer]) -> Buffer:
@@ -105,23 +147,20 @@ def _writes(step: Step) -> tuple[Buffer, ...]:
     return step.writes if isinstance(step, Kernel) else ()
 
 
-def _needs_old(
-    steps: Sequence[Step], at: int, copy: Call, target: Buffer, bases: dict[Buffer, Buffer]
-) -> bool:
+def _needs_old(steps: Sequence[Step], at: int, copy: Call, target: Buffer, known: _Steps) -> bool:
     """Whether the input's old elements are needed once the kernel has begun to write."""
     kernel = steps[at]
     assert isinstance(kernel, Kernel)
     for later in steps[at + 1 :]:
         if isinstance(later, View) or later is copy:
             continue
-        if any(_memory(buffer, bases) is target for buffer in touched(later)):
+        if target in known.touched(later) or known.may_fail(later):
             return True
-        if _may_fail(later):
-            return True
+    bases = known.bases
     seen = [buffer for buffer in kernel.reads if _memory(buffer, bases) is target]
     if target in kernel.writes or any(buffer is not target for buffer in seen):
         return True
-    return not _reads_as_it_writes(kernel, target, _memory(copy.args[1], bases))
+    return not _reads_as_it_writes(known.body(kernel), target, _memory(copy.args[1], bases))
 
 
 def _may_fail(step: Step) -> bool:
@@ -136,20 +175,19 @@ def _may_fail(step: Step) -> bool:
     return step.target is not _COPY and not all(x.dtype in _TAKEN for x in touched(step))
 
 
-def _reads_as_it_writes(kernel: Kernel, old: Buffer, new: Buffer) -> bool:
+def _reads_as_it_writes(body: _Body, old: Buffer, new: Buffer) -> bool:
     """Whether each old element is read in the round that writes the new one, before that."""
-    segments = list(_segments(kernel.body))
-    stores = [(store, run) for run in segments for store in run if store.buffer is new]
+    stores = [(store, run) for run, _ in body.runs for store in run if store.buffer is new]
     if len(stores) != 1 or stores[0][0].combiner:
         return False
     ((store, beside),) = stores
-    for run in segments:
-        for load in _loads(run):
+    for run, read in body.runs:
+        for load in read:
             if load.buffer is new:
                 return False
             if load.buffer is old and (run is not beside or load.offset != store.offset):
                 return False
-    return not any(load.buffer in (old, new) for load in loads(*_folded(kernel.body)))
+    return not any(load.buffer in (old, new) for load in body.folded)
 
 
 def _segments(body: Sequence[Statement]) -> Iterator[list[Store]]:
