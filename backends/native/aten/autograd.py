@@ -18,6 +18,7 @@ from torch._functorch._aot_autograd.utils import make_boxed_func as make_boxed
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from torch._guards import TracingContext, tracing
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.utils._python_dispatch import _disable_current_modes
 
 from dynacap.backends.native.aten.again import with_eager
@@ -59,32 +60,31 @@ class _Module(torch.nn.Module):
         return self._forward(*args)
 
 
-_TENSORIFY = "_apply_tensorify_python_scalars"
 _ours = threading.local()
 
 
-def _keep_floats() -> bool:
-    """Have torch leave our graphs' floats as they are; False if this torch has no such place.
-
-    It makes tensors of the floats that vary, which rounds them otherwise, or fixes them.
-    """
-    tensorify = getattr(_stages, _TENSORIFY, None)
-    if tensorify is None:
+def _without(name: str, instead: Any = None) -> bool:
+    """Have torch leave out a stage for our graphs; False if this torch has none of that name."""
+    stage = getattr(_stages, name, None)
+    if stage is None:
         return False
 
-    def apply(module: torch.fx.GraphModule) -> None:
-        if not getattr(_ours, "active", False):
-            tensorify(module)
+    def unless_ours(*args: Any, **kwargs: Any) -> Any:
+        return instead if getattr(_ours, "active", False) else stage(*args, **kwargs)
 
-    setattr(_stages, _TENSORIFY, apply)
+    setattr(_stages, name, unless_ours)
     return True
 
 
-_floats_are_kept = _keep_floats()
+# It makes tensors of the floats that vary, which rounds them otherwise, or fixes them.
+_floats_are_kept = _without("_apply_tensorify_python_scalars")
+# Graphs are written out for a log even if nobody reads it; there is one of ours.
+_without("_log_joint_graph")
+_without("_log_fw_bw_graphs", (None, None))
 
 
 @contextlib.contextmanager
-def _floats_as_they_are() -> Iterator[None]:
+def _without_these() -> Iterator[None]:
     _ours.active = True
     try:
         yield
@@ -167,9 +167,10 @@ def _traced(
         raise NotImplementedError("a float in it varies, which this torch rounds as a tensor")
     with (
         tracing(TracingContext(mode)),
+        _use_lazy_graph_module(True),  # most are never run in Python, and need no code of theirs
         torch._functorch.config.patch(unlift_effect_tokens=True),
         _failing_backward(),
-        _floats_as_they_are(),
+        _without_these(),
     ):
         compiled: Compiled = aot_module_simplified(
             _Module(graph_module.forward),  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
 from dynacap.backends.native.aten.in_place import NotFunctional
@@ -91,6 +92,6 @@ def record(graph_module: GraphModule, example_inputs: Sequence[Any]) -> torch.fx
         recorder.output(outputs)
     if recorder.changes_inputs and share_memory(example_inputs):
         raise NotFunctional("an input is changed, and inputs share memory")
-    module = torch.fx.GraphModule(recorder.constants, recorder.graph)
+    module = _LazyGraphModule(recorder.constants, recorder.graph)  # whose code nobody runs
     module.meta["changes"] = counts_of(fakes)
     return module
