@@ -3,7 +3,7 @@
 Capture makes many small objects and keeps nearly all to its end, when most of them die at once.
 A collection before that walks them, and all that is loaded, for nothing; it takes longer than
 capture itself, the more so the larger the program.  Backends, which may run for long and leave
-garbage, work with the collector on.
+garbage, work with the collector on, unless they ask for rest themselves.
 """
 
 import contextlib

@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import (
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from dynacap import log
+from dynacap.backends.collector import resting
 from dynacap.backends.native.aten.inputs import is_variable
 from dynacap.backends.native.aten.overlaps import check_overlaps
 from dynacap.backends.native.aten.trace import compile_again, compile_traced
@@ -105,7 +106,8 @@ def native(
 def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:
     """What ``make`` gives; where it fails, ``eager``, and a warning that says why."""
     try:
-        return make()
+        with resting():  # what is traced is as much garbage at its end as a capture, and no more
+            return make()
     except NotImplementedError as error:
         warn_eager(str(error))
     except _BEYOND_FAKE_TENSORS as error:

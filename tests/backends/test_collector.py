@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 
 import dynacap
 from dynacap.backends.collector import resting, working
+from dynacap.backends.native import backend as native
 
 pytestmark = pytest.mark.torch
 
@@ -54,4 +56,21 @@ def test_compilations_that_end_in_any_order() -> None:
     work.__exit__(None, None, None)
     assert gc.isenabled()
     second.__exit__(None, None, None)
+    assert gc.isenabled()
+
+
+@pytest.mark.cc
+def test_native_rests_in_both_passes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[bool] = []
+    lower: Any = vars(native)["lower"]
+
+    def noted(graph: Any, **options: Any) -> Any:
+        seen.append(gc.isenabled())
+        return lower(graph, **options)
+
+    monkeypatch.setattr(native, "lower", noted)
+    x = torch.ones(2, requires_grad=True)
+    with dynacap.config.patch(cache_dir=str(tmp_path / "cache")):  # where nothing is known yet
+        dynacap.compile(lambda x: (x * 3.5).cos(), backend="native")(x).sum().backward()
+    assert seen == [False, False]
     assert gc.isenabled()
