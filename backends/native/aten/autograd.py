@@ -77,7 +77,8 @@ def _without(name: str, instead: Any = None) -> bool:
 
 
 # It makes tensors of the floats that vary, which rounds them otherwise, or fixes them.
-_floats_are_kept = _without("_apply_tensorify_python_scalars")
+_TENSORIFY = "_apply_tensorify_python_scalars"
+_floats_are_kept = _without(_TENSORIFY)
 # Graphs are written out for a log even if nobody reads it; there is one of ours.
 _without("_log_joint_graph")
 _without("_log_fw_bw_graphs", (None, None))

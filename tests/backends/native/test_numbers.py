@@ -131,7 +131,7 @@ def test_a_torch_whose_floats_become_tensors_trains_eagerly_where_they_vary(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.delattr(graph_compile, autograd._TENSORIFY)
-        assert not autograd._keep_floats()
+        assert not autograd._without(autograd._TENSORIFY)
     monkeypatch.setattr(autograd, "_floats_are_kept", False)
     x = torch.rand(3, 4, requires_grad=True)
     check_same(lambda x, s: x * s, (x, 0.3), (x, 0.7), (x, 0.1), compile=_native)
