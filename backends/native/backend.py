@@ -40,6 +40,7 @@ from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.numbers import where_they_fit, without_float_arithmetic
 from dynacap.backends.native.pending import Pending, Run, warn_eager
+from dynacap.backends.native.refused import refuses_whole_numbers
 from dynacap.backends.native.rewind import Rewind
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
@@ -47,7 +48,7 @@ from dynacap.backends.native.versions import counted
 from dynacap.backends.registry import register_backend, warn_of_unused
 from dynacap.config import config
 from dynacap.errors import UserError
-from dynacap.fxlite import GraphModule
+from dynacap.fxlite import GraphModule, Node
 from dynacap.fxlite.printer import example_value
 from dynacap.fxlite.replay import draws_before_it_raises, needs_its_order
 from dynacap.fxlite.risks import plain_name
@@ -159,13 +160,20 @@ def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> N
         if _resized(example_value(node), value):
             raise NotImplementedError(f"{node.name} gets another number of elements")
     for node in graph_module.graph.nodes:
-        if node.op != "placeholder" and isinstance(example_value(node), torch.SymFloat):
-            raise NotImplementedError(f"{node.name} is a float that the graph computes")
-        if node.kwargs.get("requires_grad") or plain_name(node.target) == "requires_grad":
-            raise NotImplementedError("it makes a tensor that requires a gradient")
-        placed = len(node.args) > 3 or "storage_offset" in node.kwargs
-        if placed and plain_name(node.target) == "as_strided":
-            raise NotImplementedError("as_strided names a place in the memory of a tensor")
+        _check_node(node)
+
+
+def _check_node(node: Node) -> None:
+    """The same for one call of the captured graph."""
+    if node.op != "placeholder" and isinstance(example_value(node), torch.SymFloat):
+        raise NotImplementedError(f"{node.name} is a float that the graph computes")
+    if node.kwargs.get("requires_grad") or plain_name(node.target) == "requires_grad":
+        raise NotImplementedError("it makes a tensor that requires a gradient")
+    if refuses_whole_numbers(node):
+        raise NotImplementedError(f"{node.name} has whole numbers, which eager refuses")
+    placed = len(node.args) > 3 or "storage_offset" in node.kwargs
+    if placed and plain_name(node.target) == "as_strided":
+        raise NotImplementedError("as_strided names a place in the memory of a tensor")
 
 
 def _resized(after: Any, before: Any) -> bool:

@@ -12,6 +12,10 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from dynacap import fxlite
+from dynacap.fxlite.printer import example_value
+from dynacap.fxlite.risks import plain_name
+
 _OF_ANY_KIND = ("Tensor", "number", "float")  # parts of the types of arguments that may be numbers
 _FLOATS_ONLY = frozenset(
     """addcdiv elu gelu hardsigmoid hardswish hypot leaky_relu lerp logaddexp mish silu
@@ -43,6 +47,14 @@ def may_be_refused(node: Node) -> bool:
         if isinstance(value, int | float) and not all(fits(value, dtype) for dtype in dtypes):
             return True
     return False
+
+
+def refuses_whole_numbers(node: fxlite.Node) -> bool:
+    """Whether a call of the captured graph has its own kernel in eager, which takes floats only;
+    what it comes to on fake tensors takes all."""
+    result = example_value(node)
+    whole = isinstance(result, torch.Tensor) and not is_float(result.dtype)
+    return whole and plain_name(node.target) == "max_pool1d"
 
 
 def fits(value: float, dtype: torch.dtype) -> bool:

@@ -275,3 +275,16 @@ LISTS: list[Callable[[Tensor, Tensor], Any]] = [
 def test_tensors_of_a_list_that_change_one_another(write: Callable[..., Any]) -> None:
     calls = [(table(), table() + 2) for _ in range(2)]
     check_same(write, *calls, compile=lambda f: dynacap.compile(f, backend="native"))
+
+
+def test_whole_numbers_in_a_pool() -> None:
+    """Its kernel takes floats only; what it is on fake tensors takes all."""
+
+    def pooled(x: Tensor) -> Any:
+        try:
+            return torch.max_pool1d(x, 2)
+        except NotImplementedError as error:
+            return str(error), torch.nn.functional.max_pool1d(x, 2, return_indices=True)
+
+    same(pooled, table().long())
+    same(pooled, table())
