@@ -177,7 +177,9 @@ class Config:
         _choice("auto", "pep523", "settrace"),
         "How frames below compiled code are reached; auto takes pep523 where it is built.",
     )
-    backend: str = _option("eager", TEXT, "The backend of dynacap.compile where a call names none.")
+    backend: str = _option(
+        "native", TEXT, "The backend of dynacap.compile where a call names none."
+    )
     compiler: str = _option(
         "",
         TEXT,

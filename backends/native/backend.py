@@ -11,11 +11,6 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedOperatorException,
-)
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from dynacap import log
@@ -62,13 +57,6 @@ MODES = (
     *("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"),
 )
 
-# Operators whose results' sizes are in the data, or that need the data.
-_BEYOND_FAKE_TENSORS = (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedOperatorException,
-)
-
 
 @register_backend(name="native")
 def native(
@@ -111,8 +99,6 @@ def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:
             return make()
     except NotImplementedError as error:
         warn_eager(str(error))
-    except _BEYOND_FAKE_TENSORS as error:
-        warn_eager(f"{type(error).__name__}: {error}")
     except Exception as error:
         if config.raise_internal_errors:
             raise
@@ -197,13 +183,13 @@ class _Compile:
 
     def _graph(self, graph: torch.fx.GraphModule, eager: Run, keep: Keep | None) -> Run:
         program, source = _written(graph)
-        library = build_later(source.text, self.compiler)
+        begin = functools.partial(build_later, source.text, self.compiler)
         changes = graph.meta.get("changes", ())
         if keep is not None:
             part = part_of(program, source, library_name(source.text, self.compiler))
             if part is not None:
                 keep(part | {"changes": changes})
-        pending = Pending(library, eager, waits=self.waits)
+        pending = Pending(begin, eager, waits=self.waits)
         constants = tuple(buffer.value for buffer in source.constants)
         return counted(self._made(pending, source.calls, kinds(program), constants), changes)
 
@@ -211,7 +197,7 @@ class _Compile:
         """One graph by what an earlier process noted."""
         there: Future[Path] = Future()
         there.set_result(library_path(part["library"]))
-        pending = Pending(there, eager, waits=True)
+        pending = Pending(lambda: there, eager, waits=True)
         # With steps in Python none is noted.
         return counted(self._made(pending, (), noted_kinds(part), ()), part["changes"])
 

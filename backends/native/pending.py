@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -22,11 +23,14 @@ class Pending:
     """What a graph calls while it has no library.
 
     The first call waits for the library, unless ``waits`` is False: then calls run ``eager`` until
-    it is there.  If it cannot be made, all calls do, and one warning says why.
+    it is there.  If it cannot be made, all calls do, and one warning says why.  ``begin()`` begins
+    to make it; a process that was forked meanwhile begins again, since the threads that wait for
+    the compiler are its parent's.
     """
 
-    def __init__(self, library: Future[Path], eager: Run, *, waits: bool) -> None:
-        self._library = library
+    def __init__(self, begin: Callable[[], Future[Path]], eager: Run, *, waits: bool) -> None:
+        self._begin = begin
+        self._library, self._process = begin(), os.getpid()
         self._eager = eager
         self._waits = waits
         self._failed = False
@@ -36,6 +40,8 @@ class Pending:
 
         A graph that has its library hands on what does not fit into C's integers.
         """
+        if not graph.ready and not self._library.done() and self._process != os.getpid():
+            self._library, self._process = self._begin(), os.getpid()
         if graph.ready or self._failed or not (self._waits or self._library.done()):
             return self._eager(*args)
         try:

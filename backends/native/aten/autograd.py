@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from dynacap.backends.native.aten.again import with_eager
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
-from dynacap.backends.native.aten.inputs import share_memory, stand_ins
+from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
 from dynacap.backends.native.aten.tokens import drop_tokens
 from dynacap.backends.native.aten.trace import CompileAgain, CompileAten, Compiled, Keep, Note
 from dynacap.backends.torch_state import current_state, restore_state
@@ -57,7 +57,10 @@ class _Module(torch.nn.Module):
         self._forward = forward
 
     def __call__(self, *args: Any) -> Any:
-        return self._forward(*args)
+        try:
+            return self._forward(*args)
+        except Exception as error:
+            raise refused(error) from error
 
 
 _ours = threading.local()

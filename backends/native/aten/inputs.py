@@ -86,6 +86,13 @@ def fake_like(mode: FakeTensorMode, layout: torch.Tensor, value: torch.Tensor) -
     return FakeTensor(mode, meta, value.device)
 
 
+def refused(error: Exception) -> NotImplementedError:
+    """What to raise where an operator refuses fake tensors: eager may take the real ones, or it
+    will say itself what is wrong."""
+    said = str(error).strip().partition("\n")[0]
+    return NotImplementedError(f"on fake tensors it raises {type(error).__name__}: {said}")
+
+
 def is_variable(example: Any) -> bool:
     """Whether a number, or one among a tensor's sizes and strides, is a symbol."""
     return any(isinstance(size, _SYMBOLIC) for size in _sizes(example))

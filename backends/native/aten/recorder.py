@@ -16,7 +16,7 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynacap.backends.native.aten.in_place import NotFunctional, functional_form
-from dynacap.backends.native.aten.inputs import fake_like
+from dynacap.backends.native.aten.inputs import fake_like, refused
 from dynacap.backends.native.aten.memory import Memory
 from dynacap.backends.native.loops.program import check_number, leaves
 from dynacap.fxlite import Interpreter, Node
@@ -108,7 +108,10 @@ class Recorder(TorchDispatchMode):
         they vary, so that it cannot ask which."""
         if self._numbers:
             args, kwargs = _of_now(args), _of_now(kwargs)
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except Exception as error:
+            raise refused(error) from error
 
     def _with_constants(self, value: Any) -> Any:
         """The same with a fake tensor for each real one, which becomes a constant of the graph."""

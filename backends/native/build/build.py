@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import json
 import os
+import shutil
 import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -15,12 +17,25 @@ from dynacap.backends.native.build.cache import Cache, CacheInfo, NotPrivate
 from dynacap.backends.native.build.compiler import Compiler
 from dynacap.config import config
 
+
 def disk_cache() -> Cache:
     """The cache that the options name."""
-    folder = Path(config.cache_dir) if config.cache_dir else Path.home() / ".cache/dynacap/native"
-    cache = _cache(folder)
+    cache = _cache(Path(config.cache_dir) if config.cache_dir else _own_folder())
     cache.limit_bytes = config.cache_limit
     return cache
+
+
+@functools.cache
+def _own_folder() -> Path:
+    """Below the user's home; where nothing can be written there, one for this process."""
+    with contextlib.suppress(OSError, RuntimeError):  # the latter: nobody has this user's id
+        folder = Path.home() / ".cache/dynacap/native"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    folder = Path(tempfile.mkdtemp(prefix="dynacap-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @functools.cache

@@ -52,7 +52,7 @@ class Cache:
         self._written = 0  # bytes written since then
 
     def library(self, key: str, make: Callable[[Path], None]) -> Path:
-        """The library for a key; ``make(path)`` writes one where there is none, or a damaged one."""
+        """The library for a key; ``make(path)`` writes it where there is none, or a bad one."""
         self._make_folder()
         path = self.path(key)
         if self.has(path.name):
@@ -149,9 +149,7 @@ class Cache:
         """What is in the folder now."""
         libraries = len(list(self._entries()))
         size = sum(status.st_size for _, status in self._entries("*"))
-        return CacheInfo(
-            self.folder, libraries, size, self.limit_bytes, self.hits, self.misses
-        )
+        return CacheInfo(self.folder, libraries, size, self.limit_bytes, self.hits, self.misses)
 
     def clear(self) -> None:
         """Drop all libraries.  Those that are loaded go on working."""
@@ -176,5 +174,3 @@ def _open_to_others(folder: Path) -> bool:
 
 def _private(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-

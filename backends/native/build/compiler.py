@@ -15,10 +15,10 @@ from dynacap.config import config
 
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC", "-w")
 FLOATS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")
-# Integers wrap as torch's do, and one place in the arena holds numbers of one type, then of another.
+# Integers wrap as torch's do, and one place in the arena holds numbers of several types.
 MEANING = ("-fwrapv", "-fno-strict-aliasing")
-# Compilers take half of AVX-512's width of themselves; exp, tanh and the like are 1.5 times as fast
-# in whole vectors.
+# Compilers take half of AVX-512's width of themselves; exp, tanh and the like are 1.5 times as
+# fast in whole vectors.
 VECTORS = ("-mprefer-vector-width=512",) if platform.machine() in ("x86_64", "AMD64") else ()
 HOW_TO_GET_ONE = (
     "install gcc or clang (apt install gcc), name one in DYNACAP_COMPILER, or"
@@ -62,7 +62,9 @@ def _found(named: str) -> Compiler | None:
 
 
 def _candidates() -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = [(path,) for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
+    found: list[tuple[str, ...]] = [
+        (path,) for name in ("cc", "gcc", "clang") if (path := shutil.which(name))
+    ]
     if importlib.util.find_spec("ziglang") is not None:
         found.append((sys.executable, "-m", "ziglang", "cc"))
     return found

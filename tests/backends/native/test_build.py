@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -203,6 +204,45 @@ def test_a_child_of_a_fork_compiles(folder: Path) -> None:
     environment = {**os.environ, "DYNACAP_CACHE_DIR": str(folder)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
+
+
+def test_a_child_begins_again_what_its_parent_was_compiling(folder: Path) -> None:
+    code = (
+        "import os, signal, time, torch, dynacap\n"
+        "from concurrent.futures import Future\n"
+        "from dynacap.backends.native import backend\n"
+        "build, backend.build_later = backend.build_later, lambda *given: Future()\n"
+        "x = torch.arange(4.0)\n"
+        "f = dynacap.compile(lambda x: (x + 1.0).exp(), backend='native', mode='background')\n"
+        "f(x)\n"
+        "backend.build_later = build\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"
+        "    while dynacap.cache_info().entries < 1:\n"
+        "        f(x)\n"
+        "    os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])"
+    )
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "DYNACAP_CACHE_DIR": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
+
+
+def test_without_a_home_libraries_are_kept_for_the_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HOME", "/proc/nobody")
+    build.build._own_folder.cache_clear()
+    try:
+        with dynacap.config.patch(cache_dir=""):
+            run()
+            assert dynacap.cache_info().entries == 1
+            assert not caplog.records
+    finally:
+        shutil.rmtree(build.build._own_folder())
+        build.build._own_folder.cache_clear()
 
 
 def test_unknown_modes_are_refused() -> None:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 import dynacap
+from dynacap.backends import compile_graph, lookup_backend
+from dynacap.fxlite import Graph, GraphModule
 from dynacap.testing import check_same
 from tests.backends.native.against_eager import compiled, same
 
@@ -288,3 +290,16 @@ def test_whole_numbers_in_a_pool() -> None:
 
     same(pooled, table().long())
     same(pooled, table())
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_what_fake_tensors_refuse_and_eager_takes(gradient: bool) -> None:
+    graph = Graph()
+    nothing, weight = graph.placeholder("nothing"), graph.placeholder("weight")
+    whole = graph.call_function(torch.log_softmax, (nothing, -1))
+    graph.output((whole, graph.call_function(torch.mul, (weight, 2))))
+    inputs = [torch.ones(2, 0, dtype=torch.bool), torch.ones(3, requires_grad=gradient)]
+    run = compile_graph(lookup_backend("native"), GraphModule({}, graph, "graph"), inputs)
+    empty, double = run(*inputs)
+    assert (empty.shape, empty.dtype) == ((2, 0), torch.bool)
+    assert torch.equal(double, inputs[1] * 2)
