@@ -183,13 +183,12 @@ class _Compile:
 
     def _graph(self, graph: torch.fx.GraphModule, eager: Run, keep: Keep | None) -> Run:
         program, source = _written(graph)
-        begin = functools.partial(build_later, source.text, self.compiler)
         changes = graph.meta.get("changes", ())
         if keep is not None:
             part = part_of(program, source, library_name(source.text, self.compiler))
             if part is not None:
                 keep(part | {"changes": changes})
-        pending = Pending(begin, eager, waits=self.waits)
+        pending = Pending(lambda: build_later(source.text, self.compiler), eager, waits=self.waits)
         constants = tuple(buffer.value for buffer in source.constants)
         return counted(self._made(pending, source.calls, kinds(program), constants), changes)
 
