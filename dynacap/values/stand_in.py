@@ -30,6 +30,7 @@ ASKED = (
     *("__len__", "__getitem__", "__contains__", "__iter__", "__next__"),
     *("__index__", "__int__", "__float__", "__complex__", "__bytes__", "__fspath__"),
     *("__round__", "__trunc__", "__floor__", "__ceil__", "__abs__", "__pow__", "__rpow__"),
+    *("__add__", "__radd__", "__iadd__", "__mul__", "__rmul__", "__imul__"),
 )
 _THEMSELVES = (type, re.Pattern, types.GenericAlias, types.UnionType)
 # Modules of C types whose objects do not lend C functions their memory.
@@ -118,11 +119,14 @@ def _stand_in(t: Tracer, value: Value, asks: tuple[str, ...]) -> StandIn:
         t.graph_break("not-constant", f"{value.describe()} is an operand of a C function")
     asked = tuple(name for name in asks if _has_own(t, value.cls, name, kind))
     unhashable = "__hash__" in asked and t.lookup(value.cls, "__hash__") is None
-    names = (value.title, value.cls.__qualname__, value.cls.__module__)
+    names = (value.title, *(vars(type)[name].__get__(value.cls) for name in _NAMES))
     cls = _class_like(names, kind, asked, unhashable)
     made: StandIn = cls() if kind is object else cls(payload)
     made._t, made._value = t, value
     return made
+
+
+_NAMES = ("__qualname__", "__module__")  # whatever a metaclass shows under these
 
 
 def _has_own(t: Tracer, cls: type, name: str, kind: type) -> bool:
@@ -146,7 +150,7 @@ def _lends_memory(t: Tracer, value: Value) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _class_like(
-    names: tuple[str, str, str], kind: type, asked: tuple[str, ...], unhashable: bool
+    names: tuple[str, ...], kind: type, asked: tuple[str, ...], unhashable: bool
 ) -> type[Any]:
     """A class of stand-ins: messages name it as they would the class of the real objects."""
     body: dict[str, Any] = {special: _ANSWERS.get(special) or _answer(special) for special in asked}

@@ -3,6 +3,7 @@
 import functools
 import gc
 import itertools
+import math
 import operator
 import sys
 import warnings
@@ -328,3 +329,45 @@ def test_iterators_let_go_at_their_end(x: Tensor) -> Any:
     gc.collect()
     LOG.append("end")
     return x + 1, found, next(letters, None)
+
+
+class Halves:
+    """Adds and multiplies, also from the right."""
+
+    def __init__(self, halves: int) -> None:
+        self.halves = halves
+
+    def __add__(self, other: Any) -> "Halves":
+        return Halves(self.halves + (other.halves if isinstance(other, Halves) else 2 * other))
+
+    def __mul__(self, other: Any) -> "Halves":
+        return Halves(self.halves * (other.halves if isinstance(other, Halves) else 2 * other))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+@program((X,), breaks=None)
+def test_c_adds_and_multiplies(x: Tensor) -> Any:
+    halves = [Halves(1), Halves(3)]
+    sums: Any = getattr(math, "sumprod", lambda *_: Halves(0))  # since 3.12
+    found: list[Any] = [math.prod(halves), sum(halves), sums(halves, [2, Halves(5)])]
+    return [each.halves for each in found], x + 1
+
+
+class Secretive(type):
+    """Its classes do not say where they were made."""
+
+    @property
+    def __module__(cls) -> str:  # type: ignore[override]
+        raise ZeroDivisionError
+
+
+NAMELESS: Any = Secretive("Nameless", (), {})
+
+
+@program((X,), breaks=None)
+def test_names_of_a_class_that_its_metaclass_hides(x: Tensor) -> Any:
+    try:
+        return int | NAMELESS()
+    except (TypeError, ZeroDivisionError) as error:
+        return repr(error), x + 1

@@ -223,10 +223,11 @@ def _key_error_str(t: Tracer, self: Value, /) -> Value:
 
 @handles(*methods("__repr__", BaseExceptionGroup))  # since 3.14
 def _group_repr(t: Tracer, self: Value, /) -> Value:
-    if _expect(t, self).real is not None:
-        t.graph_break("foreign-storage", "the text of a group that was made outside")
     message, parts, args = _message(t, self), _parts(t, self), _expect(t, self).args
-    if len(args) == 2 and issubclass(t.force(args[1]).cls, list):
+    given = t.force(args[1]).cls if len(args) == 2 else None
+    if given is None or not issubclass(given, (list, tuple)):
+        t.graph_break("foreign-storage", "the text of a group as that of what it was made of")
+    if issubclass(given, list):
         parts = ListValue(elements(t, parts))
     return Const(f"{self.cls.__name__}({to_repr(t, message)}, {to_repr(t, parts)})")
 
