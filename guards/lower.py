@@ -26,6 +26,7 @@ from dynacap.guards import (
     process_state,
     relations,
     tensor_kind,
+    thread_local,
 )
 from dynacap.guards.constant import ConstKey
 from dynacap.guards.guard_set import GuardSet
@@ -148,7 +149,9 @@ def _depends_on_object_alone(check: Check) -> bool:
 # Steps whose result stays the same as long as the object does.
 _FIXED_STEPS = frozenset({"function_globals", "function_builtins", "closure_cell"})
 _SKIPPABLE_STEPS = frozenset({"dict_item", "class_attr", "super_attr"})
-_READ_BY_PYTHON = {cls.op: cls for cls in (*iterators.READS, *generators.READS, *caches.READS)}
+_READ_BY_PYTHON = {
+    cls.op: cls for cls in (*iterators.READS, *generators.READS, *caches.READS, *thread_local.READS)
+}
 _NAMED_STEPS = frozenset({"attr", "class_attr", "super_attr"})
 _INDEXED_STEPS = frozenset(
     {"local", "closure_cell", "function_default", "seq_item", "deque_item", "dict_key"}

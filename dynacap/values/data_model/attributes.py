@@ -6,15 +6,19 @@ Source: the language reference, "Implementing Descriptors" and "Invoking Descrip
 from __future__ import annotations
 
 import builtins
+import decimal
 import enum
 import functools
+import threading
 import types
 import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import dynacap.values.object as objects
 from dynacap.guards.raw import IMMUTABLE_TYPE, derives, is_a, type_flags
 from dynacap.guards.source import Attr, InstanceDict, Source
+from dynacap.guards.thread_local import ThreadDict
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.build import builds, guard_type
 from dynacap.values.container import DictValue
@@ -22,20 +26,13 @@ from dynacap.values.data_model.calls import C_METHODS, call_special, call_value
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native, is_pure
-from dynacap.values.object import (
-    ExceptionValue,
-    ObjectValue,
-    PayloadValue,
-    PropertyValue,
-    SuperValue,
-    WrittenAttribute,
-)
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of, instance_named
 
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _OF_FUNCTION = functools.WRAPPER_ASSIGNMENTS  # what class methods have from their functions
 _CLASS_FIELD = vars(object)["__class__"]
+_KEEP_THEIR_OWN = (threading.local, decimal.Context)  # attributes in C of their own
 _TYPE_FIELDS = frozenset(
     "__name__ __qualname__ __module__ __doc__ __mro__ __bases__ __base__ __flags__"
     " __abstractmethods__ __annotations__ __text_signature__".split()
@@ -57,7 +54,7 @@ def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
     except UserRaise as raised:
         exc = raised.exc
         if (
-            isinstance(exc, ExceptionValue)
+            isinstance(exc, objects.ExceptionValue)
             and exc.real is None
             and issubclass(exc.cls, AttributeError)
         ):
@@ -67,11 +64,11 @@ def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
 
 
 def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
-    if type(obj) is SuperValue:
+    if type(obj) is objects.SuperValue:
         return _super_attribute(t, obj, name)
     cls = obj.cls
     check_no_proxy(t, cls)
-    if isinstance(obj, PropertyValue) and cls is not property and name in _OF_FUNCTION:
+    if isinstance(obj, objects.PropertyValue) and cls is not property and name in _OF_FUNCTION:
         return find_attribute(t, obj.parts[0], name)
     if not is_overridden(t, cls, "__getattribute__"):
         if type(obj) is Known and is_a(obj.value, type):
@@ -93,7 +90,9 @@ def _find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
 def is_overridden(t: Tracer, cls: type, name: str) -> bool:
     """Whether a class has something of its own for ``__getattribute__`` or its kin."""
     raw = t.lookup(cls, name)
-    return type(raw) not in C_METHODS or raw.__name__ != name
+    if type(raw) not in C_METHODS or raw.__name__ != name:
+        return True
+    return raw.__objclass__ in _KEEP_THEIR_OWN and cls is not threading.local
 
 
 def claimed_class(t: Tracer, obj: Value) -> type:
@@ -136,8 +135,8 @@ def generic_attribute(t: Tracer, obj: Value, name: str) -> Value | None:
         found = attrs.get(t, name)
         if found is not None:
             return found
-    if raw is MISSING:
-        return None
+    if raw is MISSING:  # of the dict itself, only where it is one for each thread
+        return attrs if name == "__dict__" else None
     return bind(t, raw, t.class_attribute(cls, name), obj, cls)
 
 
@@ -145,13 +144,13 @@ def bind(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Val
     """What ``__get__`` of a raw class attribute gives for ``obj`` (None: for the class itself)."""
     if isinstance(value, FunctionValue):
         return value if obj is None else BoundMethod(value, obj)
-    if type(raw) is WrittenAttribute:
+    if type(raw) is objects.WrittenAttribute:
         return value
     binder = _BINDERS.get(type(raw))
     if binder is not None:
         bound: Value | None = binder(t, raw, value, obj, cls)
         return bound
-    if type(value) is PropertyValue:
+    if type(value) is objects.PropertyValue:
         return _bind_made(t, value, obj, cls)
     if t.lookup(type(raw), "__get__") is MISSING:
         return value
@@ -159,7 +158,7 @@ def bind(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Val
     return call_special(t, value, "__get__", [obj if obj is not None else Const(None), owner])
 
 
-def _bind_made(t: Tracer, made: PropertyValue, obj: Value | None, cls: type) -> Value:
+def _bind_made(t: Tracer, made: objects.PropertyValue, obj: Value | None, cls: type) -> Value:
     if made.cls is staticmethod:
         return made.parts[0]
     if made.cls is classmethod:
@@ -232,18 +231,18 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
     tensor_field = t.tensors.read_field(t, raw, obj)
     if tensor_field is not None:
         return tensor_field
-    if isinstance(obj, ObjectValue) and raw.__name__ in obj.slots:
+    if isinstance(obj, objects.ObjectValue) and raw.__name__ in obj.slots:
         held = obj.slots[raw.__name__]
         return None if held is DELETED else held  # type: ignore[return-value]
-    if isinstance(obj, PayloadValue) and raw.__objclass__ is obj.base:
+    if isinstance(obj, objects.PayloadValue) and raw.__objclass__ is obj.base:
         return t.wrap(raw.__get__(obj.payload), None)
     real = real_of(obj)
     if isinstance(obj, GeneratorValue) and obj in t.touched:
         t.graph_break("unsupported-field", f"{raw.__name__} of a generator that went on")
     if real is None:
-        if isinstance(obj, ExceptionValue) and raw.__objclass__ in vars(builtins).values():
+        if isinstance(obj, objects.ExceptionValue) and raw.__objclass__ in vars(builtins).values():
             return Const(None)  # as the fields of built-in exceptions begin
-        if isinstance(obj, ObjectValue):
+        if isinstance(obj, objects.ObjectValue):
             return Const(None) if raw.__name__ == "__weakref__" else None
         t.graph_break("unsupported-field", f"{obj.cls.__name__}.{raw.__name__}")
     return read_real_field(t, raw, obj, real)
@@ -262,7 +261,7 @@ def read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
     value = t.wrap(held, source)
     if type(value) is UnreadConst and source is not None:
         t.guard("TypeIs", source, type(held))  # the value may never be asked for
-    if isinstance(obj, ObjectValue):
+    if isinstance(obj, objects.ObjectValue):
         obj.slots[name] = value
     return value
 
@@ -285,9 +284,10 @@ def instance_dict(t: Tracer, obj: Value) -> DictValue | None:
     if real is None:
         attrs = DictValue()
     else:
-        source = InstanceDict(obj.source) if obj.source is not None else None
+        alone = obj.cls is threading.local
+        source = (ThreadDict if alone else InstanceDict)(obj.source) if obj.source else None
         try:
-            held = object.__getattribute__(real, "__dict__")
+            held = (getattr if alone else object.__getattribute__)(real, "__dict__")
         except AttributeError:
             t.graph_break("unsupported-field", f"a {obj.cls.__name__} does not show its attributes")
         wrapped = t.wrap(held, source)
@@ -302,7 +302,8 @@ def instance_dict(t: Tracer, obj: Value) -> DictValue | None:
 def _has_dict(obj: Value) -> bool:
     if not hasattr(obj, "attrs"):
         return False
-    return obj.cls.__dictoffset__ != 0 and not is_a(real_of(obj), type)
+    has = obj.cls.__dictoffset__ != 0 or obj.cls is threading.local
+    return has and not is_a(real_of(obj), type)
 
 
 def part_of(t: Tracer, real: Any, owner: Value, name: str) -> Value:
@@ -318,7 +319,7 @@ def _comes_first(t: Tracer, raw: Any) -> bool:
 def is_data_descriptor(t: Tracer, raw: Any) -> bool:
     """Whether a raw class attribute is set and deleted before the instance dict."""
     kind = type(raw)
-    if kind is types.FunctionType or kind in C_METHODS or kind is WrittenAttribute:
+    if kind is types.FunctionType or kind in C_METHODS or kind is objects.WrittenAttribute:
         return False
     if kind is property or kind in C_FIELDS:
         return True
@@ -358,11 +359,11 @@ def _build_super(t: Tracer, real: Any, source: Source | None) -> Value:
         for name in ("__thisclass__", "__self__", "__self_class__")
     )
     if type(kind) is not Known:
-        return ObjectValue(super, real, source)
-    return SuperValue(start, obj, kind.value, source=source)
+        return objects.ObjectValue(super, real, source)
+    return objects.SuperValue(start, obj, kind.value, source=source)
 
 
-def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
+def make_super(t: Tracer, start: Value, obj: Value) -> objects.SuperValue:
     """``super(start, obj)``: ``obj`` is an instance of ``start`` or a subclass of it.
 
     A class may be either: ``super()`` in a metaclass's method has the class as its instance.
@@ -370,11 +371,11 @@ def make_super(t: Tracer, start: Value, obj: Value) -> SuperValue:
     cls = start.known()
     as_class = obj.value if type(obj) is Known and is_a(obj.value, type) else None
     if as_class is not None and derives(as_class, cls):
-        return SuperValue(start, obj, as_class)
+        return objects.SuperValue(start, obj, as_class)
     kind = obj.cls if derives(obj.cls, cls) else claimed_class(t, obj)
     if not derives(kind, cls):
         t.raise_real(error_of(super, cls, as_class or like(obj)))
-    return SuperValue(start, obj, kind)
+    return objects.SuperValue(start, obj, kind)
 
 
 def check_annotations(t: Tracer, kind: type, real: Any) -> None:
@@ -394,7 +395,7 @@ def _type_field(t: Tracer, obj: Known, raw: Any, name: str) -> Value | None:
     return part_of(t, held, obj, name)
 
 
-def _super_attribute(t: Tracer, obj: SuperValue, name: str) -> Value | None:
+def _super_attribute(t: Tracer, obj: objects.SuperValue, name: str) -> Value | None:
     start = obj.start.known()
     t.lookup(obj.obj_type, name)  # breaks where the class is half made
     mro = obj.obj_type.__mro__
@@ -426,10 +427,10 @@ def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:
         text = f"type object {real.__name__!r} has no attribute {name!r}"
     elif isinstance(real, types.ModuleType):
         text = f"module {real.__name__!r} has no attribute {name!r}"
-    elif type(obj) is SuperValue:
+    elif type(obj) is objects.SuperValue:
         text = f"'super' object has no attribute {name!r}"
     else:
         text = f"{obj.title!r} object has no attribute {name!r}"
-    error = ExceptionValue(AttributeError, [Const(text)])
+    error = objects.ExceptionValue(AttributeError, [Const(text)])
     error.slots = {"name": Const(name), "obj": obj}
     t.throw(error)

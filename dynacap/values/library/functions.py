@@ -8,14 +8,7 @@ from typing import Any
 
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import DictValue, TupleValue
-from dynacap.values.data_model import get_attribute, is_same
-from dynacap.values.data_model.attributes import (
-    C_FIELDS,
-    bind,
-    check_annotations,
-    part_of,
-    read_real_field,
-)
+from dynacap.values.data_model import attributes, get_attribute, is_same
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -41,7 +34,7 @@ def _register_field(name: str, slot: str, made: Read) -> None:
         if held is not None:
             return held
         if self.real is not None:
-            return read_real_field(t, raw, self, self.real) or NONE
+            return attributes.read_real_field(t, raw, self, self.real) or NONE
         return made(self)
 
     @setter(raw)
@@ -78,14 +71,14 @@ if "__annotate__" in _FUNCTION:
 @handles(_FUNCTION["__code__"])
 def _code(t: Tracer, self: FunctionValue, /) -> Value:
     if self.real is not None:
-        return read_real_field(t, _FUNCTION["__code__"], self, self.real) or NONE
+        return attributes.read_real_field(t, _FUNCTION["__code__"], self, self.real) or NONE
     return Const(self.code)
 
 
 def _argument_field(t: Tracer, self: FunctionValue, name: str, held: Value | None) -> Value:
     if held is not None or self.real is None:
         return held or NONE
-    return part_of(t, getattr(self.real, name), self, name)
+    return attributes.part_of(t, getattr(self.real, name), self, name)
 
 
 handles(_FUNCTION["__defaults__"])(
@@ -106,8 +99,8 @@ def _closure(t: Tracer, self: FunctionValue, /) -> Value:
 @handles(_FUNCTION["__annotations__"])
 def _annotations(t: Tracer, self: FunctionValue, /) -> Value:
     if self.real is not None:
-        check_annotations(t, types.FunctionType, self.real)
-        return read_real_field(t, _FUNCTION["__annotations__"], self, self.real) or NONE
+        attributes.check_annotations(t, types.FunctionType, self.real)
+        return attributes.read_real_field(t, _FUNCTION["__annotations__"], self, self.real) or NONE
     annotate = self.fields.get("annotate", NONE)
     if self.annotations is None and not is_none(annotate):
         self.annotations = t.call(annotate, [Const(_VALUES)])
@@ -180,13 +173,13 @@ def _same_method(t: Tracer, self: Value, other: Value, /) -> Value:
 
 
 @handles(types.WrapperDescriptorType.__get__, types.MethodDescriptorType.__get__)
-@handles(*(kind.__get__ for kind in C_FIELDS))
+@handles(*(kind.__get__ for kind in attributes.C_FIELDS))
 def _bind_c(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> Value:
     if is_none(obj):
         return self
     if not issubclass(obj.cls, self.known().__objclass__):
         t.raise_real(error_of(self.known().__get__, like(obj)))
-    found = bind(t, self.known(), self, obj, obj.cls)
+    found = attributes.bind(t, self.known(), self, obj, obj.cls)
     return found or t.graph_break("unsupported-field", f"{self.describe()} is not set")
 
 
