@@ -2,6 +2,7 @@
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -46,3 +47,18 @@ POWERS: tuple[tuple[tuple[Condition, ...], tuple[Condition, ...]], ...] = (
 def meets(number: float | None, conditions: Iterable[Condition]) -> bool:
     """Whether a number fulfils them."""
     return number is not None and all(real(number, limit) for real, limit in conditions)
+
+
+def computed(function: Callable[..., Any], operands: Iterable[Any]) -> float | None:
+    """What Python computes; None where that is no finite float."""
+    try:
+        made = function(*operands)
+    except ArithmeticError:
+        return None  # an int that is too large
+    return made if type(made) is float and math.isfinite(made) else None
+
+
+def is_ordinary(number: float) -> bool:
+    """Whether a number is compared with real numbers as with floats, of which some are infinite,
+    and some no number."""
+    return abs(number) <= sys.float_info.max

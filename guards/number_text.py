@@ -5,6 +5,7 @@ A text is a pair: over the variables of the guard, and the same in the user's wo
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,10 +23,13 @@ _SIGNS: dict[Callable[..., Any], tuple[str, str]] = {
 }
 
 
-def literal(value: float) -> Text:
-    """A number that is known."""
+def literal(value: float) -> Text | None:
+    """A number that is known; None for an int that is too large for any float."""
+    if type(value) is int and abs(value) > sys.float_info.max:
+        return None
     told = repr(value)
-    return told if math.isfinite(value) else f"float('{told}')", told
+    written = told if math.isfinite(value) else f"float('{told}')"
+    return f"({written})" if written[0] == "-" else written, told  # a power binds closer
 
 
 def filled(pattern: str, parts: Iterable[Text | None]) -> Text | None:

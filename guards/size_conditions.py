@@ -40,7 +40,10 @@ class SizeConditions:
 
     def size_of(self, expression: Any) -> Text | None:
         """A size or int as torch's algebra has it; None if no source gives a symbol in it."""
-        return self._write(expression) if expression.free_symbols <= self._places.keys() else None
+        if not expression.free_symbols <= self._places.keys():
+            return None
+        checked, told = self._write(expression)
+        return f"({checked})", f"({told})" if " " in told else told
 
     def _write(self, expression: Any) -> Text:
         printed = self._print(expression)

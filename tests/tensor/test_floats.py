@@ -98,11 +98,30 @@ def with_a_size(x: Tensor, v: float) -> Any:
     return x * v if x.shape[0] * 0.5 > v else x
 
 
+def with_a_sum_of_sizes(x: Tensor, v: float) -> Any:
+    return x * v if (x.shape[0] + 4) * v > 9.0 else x
+
+
+def with_a_difference(x: Tensor, v: float) -> Any:
+    return x if v - (2 - len(x)) > 2.0 else x * v
+
+
+def power_of_minus_zero(x: Tensor, v: float) -> Any:
+    return x if (-0.0) ** v > 0.5 else x * 2
+
+
+def beside_huge_numbers(x: Tensor, v: float) -> Any:
+    return x * v if v < 10**400 and v > -(10**400) else x
+
+
 FUNCTIONS: dict[Callable[..., Any], int] = {  # and how many graphs the usual values take
     **dict.fromkeys((truth, divided, functions, root, infinite, is_number, caught), 2),
+    power_of_minus_zero: 2,
     **dict.fromkeys((behind_a_change, with_a_size, chained, bias_correction), 2),
     **dict.fromkeys((branch, computed, logarithm, exponential, powers), 3),
     **dict.fromkeys((extremes, to_the_last_bit), 4),
+    **dict.fromkeys((with_a_sum_of_sizes, with_a_difference), 3),
+    beside_huge_numbers: 6,
 }
 
 
@@ -137,6 +156,57 @@ def test_numbers_of_tensors_are_divided_in_the_graph() -> None:
 
     with config.patch(capture_scalar_outputs=True):
         check_same(halved, *((torch.rand(3),) for _ in range(3)), graphs=1, breaks=0)
+
+
+@pytest.mark.parametrize("function", [with_a_sum_of_sizes, with_a_difference])
+def test_sums_of_sizes_are_operands(function: Callable[..., Any]) -> None:
+    calls = [(3, 0.3), (4, 0.7), (5, 0.8), (3, 1.5), (12, 0.5), (6, 1.8), (3, 0.9), (6, 0.8)]
+    check_same(function, *((torch.rand(size), v) for size, v in calls), breaks=0)
+
+
+def test_a_sign_belongs_to_its_number() -> None:
+    check_same(power_of_minus_zero, *((torch.rand(3), v) for v in (0.3, 0.7, 0.0)), breaks=0)
+
+
+def test_an_int_that_is_too_large_is_an_error_of_the_program() -> None:
+    def scaled(x: Tensor, v: float, n: int) -> Any:
+        return x * (v * n)
+
+    compiled = dynacap.compile(scaled)
+    for value in (0.3, 0.7, 0.8):
+        assert torch.equal(compiled(torch.ones(3), value, 2), scaled(torch.ones(3), value, 2))
+    with config.patch(raise_internal_errors=False), pytest.raises(OverflowError, match="too large"):
+        compiled(torch.ones(3), 0.9, 10**400)
+    assert dynacap.counters()["skipped"] == 0
+
+
+def test_functions_take_no_keywords() -> None:
+    def root(x: Tensor, v: float, named: dict[str, int]) -> Any:
+        return x * math.sqrt(v, **named)
+
+    compiled = dynacap.compile(root)
+    for value in (0.3, 0.7, 0.8):
+        compiled(torch.ones(3), value, {})
+    with pytest.raises(TypeError, match="takes no keyword arguments"):
+        compiled(torch.ones(3), 0.9, {"x": 1})
+
+
+COMPARED = ("v == v", "v != v", "v < v", "v <= v", "v <= inf", "v >= -inf", "v < inf", "v == nan")
+
+
+@pytest.mark.parametrize("text", [*COMPARED, "v < 10**400", "v != 10**400"])
+def test_numbers_of_tensors_may_be_no_numbers(text: str) -> None:
+    """Torch's algebra would answer, as of real numbers."""
+    asked = eval(f"lambda v: {text}", {"inf": math.inf, "nan": math.nan})
+
+    def ask(x: Tensor) -> Any:
+        return x * 2, asked(x.sum().item())
+
+    compiled = dynacap.compile(ask)
+    with config.patch(capture_scalar_outputs=True):
+        for value in (1.0, math.nan, math.inf, -math.inf):
+            assert compiled(torch.tensor(value))[1] is ask(torch.tensor(value))[1]
+    assert dynacap.counters()["breaks"] == 0
 
 
 def test_what_was_asked_is_told() -> None:

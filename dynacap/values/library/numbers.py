@@ -23,7 +23,7 @@ def _register_float_function(function: Any) -> None:
     @native(function)
     def call(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         found = None
-        if len(args) == 1 and type(args[0]) is SymbolValue:
+        if len(args) == 1 and not kwargs and type(args[0]) is SymbolValue:
             found = t.tensors.symbols.function(t, function, args[0])
         return compute(t, function, args, kwargs) if found is None else found
 

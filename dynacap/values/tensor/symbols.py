@@ -11,7 +11,6 @@ what is asked about it is guarded by computing it again.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,7 @@ from torch.utils._sympy.symbol import SymT, symbol_is_type
 from dynacap.backends.fakes.shape_env import UnplacedShapeEnv
 from dynacap.config import config
 from dynacap.errors import UserError
-from dynacap.guards.float_functions import FLOAT_FUNCTIONS, POWERS, Condition, meets
+from dynacap.guards import float_functions
 from dynacap.guards.kinds import ConstEq
 from dynacap.guards.number_text import Text, compared, filled, literal
 from dynacap.guards.size_conditions import SizeConditions
@@ -215,20 +214,20 @@ class Symbols:
 
     def function(self, t: Tracer, real: Callable[..., Any], value: Value) -> Value | None:
         """A function of ``FLOAT_FUNCTIONS`` of a symbol; None if it has to be fixed."""
-        pattern, conditions = FLOAT_FUNCTIONS[real]
+        pattern, conditions = float_functions.FLOAT_FUNCTIONS[real]
         if value.cls is not float or not self._fulfils(value, conditions):
             return None
         return self._float(t, real, pattern, [value])
 
     def _is_plain(self, base: Value, exponent: Value) -> bool:
         """Whether a power is a float for sure, for this capture and guarded."""
-        for conditions in POWERS:
+        for conditions in float_functions.POWERS:
             pairs = list(zip((base, exponent), conditions, strict=True))
-            if all(meets(_now(value), asked) for value, asked in pairs):
+            if all(float_functions.meets(_now(value), asked) for value, asked in pairs):
                 return all(self._fulfils(value, asked) for value, asked in pairs)
         return False
 
-    def _fulfils(self, value: Value, conditions: Iterable[Condition]) -> bool:
+    def _fulfils(self, value: Value, conditions: Iterable[float_functions.Condition]) -> bool:
         for real, number in conditions:
             answer = self._decide(real, value, Const(number))
             if answer is None or not answer.value:
@@ -265,8 +264,8 @@ class Symbols:
             return None
         if None in operands:
             return self._env.create_unbacked_symfloat()
-        hint = function(*operands)
-        if type(hint) is not float or not math.isfinite(hint):
+        hint = float_functions.computed(function, operands)
+        if hint is None:
             return None
         where = ConstantSource(f"float ({len(self._env.var_to_range)})")
         symbol = self._env.create_unspecified_symbol(
@@ -284,7 +283,10 @@ class Symbols:
         unknown = None in (_now(left), _now(right))
         if not unknown and (left.cls is not int or right.cls is not int):
             return self._decide(real, left, right)
-        answer = real(_operand(left), _operand(right))
+        if float in (left.cls, right.cls) and not _are_as_real(left, right):
+            answer = self._env.create_unbacked_symbool()
+        else:
+            answer = real(_operand(left), _operand(right))
         try:
             return Const(bool(answer))
         except GuardOnDataDependentSymNode:
@@ -367,6 +369,12 @@ class Symbols:
 def _is_unbacked(expression: Any) -> bool:
     kinds = (SymT.UNBACKED_INT, SymT.UNBACKED_FLOAT)
     return bool(expression.is_Symbol and symbol_is_type(expression, kinds))
+
+
+def _are_as_real(left: Value, right: Value) -> bool:
+    """Whether torch's algebra, which knows no NaN, compares numbers as Python does."""
+    known = (value.constant() for value in (left, right) if type(value) is not SymbolValue)
+    return left is not right and all(map(float_functions.is_ordinary, known))
 
 
 @native(expect_true)
