@@ -366,3 +366,18 @@ class Special(ValueError):
         super().__init__(f"code {code}")
         self.code = code
         self.note = note
+
+
+@program((X,))
+def test_what_is_a_docstring(x: Tensor) -> Any:
+    def said() -> int:
+        """Said."""
+        return len(x)
+
+    def formatted() -> None:
+        f"""Not said."""  # noqa: B021, F541
+
+    def none() -> str:
+        return "none"
+
+    return said.__doc__, formatted.__doc__, none.__doc__, x + 1

@@ -49,8 +49,8 @@ def _register_field(name: str, slot: str, made: Read) -> None:
 
 
 def _doc(function: FunctionValue) -> Value:
-    consts = function.code.co_consts
-    return Const(consts[0] if consts and isinstance(consts[0], str) else None)
+    cells = tuple(types.CellType() for _ in function.code.co_freevars)
+    return Const(types.FunctionType(function.code, {}, None, None, cells).__doc__)
 
 
 def _module(function: FunctionValue) -> Value:
