@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("-k", default="", help="only operators whose name holds this text")
     parser.add_argument("--backend", default="native")
     parser.add_argument("--samples", type=int, default=0, help="at most so many of each; 0: all")
-    parser.add_argument("--seconds", type=int, default=120, help="for one graph")
+    parser.add_argument("--seconds", type=int, default=600, help="for one graph")
     parser.add_argument("--together", type=int, default=16, help="samples in one graph")
     parser.add_argument("--part", default="0/1", help="one of several runs, as 0/2 and 1/2")
     parser.add_argument("--again", choices=("no", "failing", "all"), default="no")
