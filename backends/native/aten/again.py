@@ -66,7 +66,7 @@ class _Again:
         self._forward = graph_module.forward
         self._state = current_state()
         self._draws = any(node.op.startswith("call_") and is_random(node) for node in graph.nodes)
-        writes = list(_writes(graph))
+        writes = list(writes_of(graph))
         self._changed = {index for index, _ in writes}
         self._keeps_inputs = all(only_counts for _, only_counts in writes)
         self.runs_once = any(map(is_foreign, graph.nodes))  # code that is not torch's
@@ -183,7 +183,7 @@ def _returned(metadata: Any, outputs: Sequence[Any]) -> list[Any]:
     return [*changed, *outputs, *(bases.get(i) for i in range(metadata.num_intermediate_bases))]
 
 
-def _writes(graph: Graph) -> Iterator[tuple[int, bool]]:
+def writes_of(graph: Graph) -> Iterator[tuple[int, bool]]:
     """The position of each input that is written to, and whether it is for the sake of that input
     alone: the statistics of normalizations, and counters.  What else is changed cannot be run from
     again.

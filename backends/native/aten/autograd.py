@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,11 +22,12 @@ from torch._guards import TracingContext, tracing
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.utils._python_dispatch import _disable_current_modes
 
-from dynacap.backends.native.aten.again import with_eager
+from dynacap.backends.native.aten.again import with_eager, writes_of
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
 from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
 from dynacap.backends.native.aten.tokens import drop_tokens
 from dynacap.backends.native.aten.trace import CompileAgain, CompileAten, Compiled, Keep, Note
+from dynacap.backends.native.versions import counted_by_autograd
 from dynacap.backends.torch_state import current_state, restore_state
 from dynacap.fxlite import GraphModule
 
@@ -118,16 +120,19 @@ def through_autograd(
     mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
     taken = keep is not None and _noted is not None and not share_memory(example_inputs)
     notes = _noted.Notes(keep) if taken else None
+    times = Counter(index for index, _ in writes_of(graph_module.graph))
 
     def forward(gm: torch.fx.GraphModule) -> Compiled:
         # None of the saved tensors is written to, so that a backward pass can be made again.
         TracingContext.get().fw_metadata.bw_donated_idxs = []  # type: ignore[union-attr]
+        gm.meta["changes"] = counted_by_autograd(gm.graph, times)
         return compile_aten(gm, gm, None if notes is None else notes.of_forward(gm))
 
     def backward(gm: torch.fx.GraphModule) -> Compiled:
         return compile_aten(gm, gm, None if notes is None else notes.of_backward(gm))
 
     def alone(gm: torch.fx.GraphModule) -> Compiled:
+        gm.meta["changes"] = counted_by_autograd(gm.graph, times)
         return compile_aten(gm, gm, None)
 
     compiled = _traced(graph_module, mode, inputs, (forward, backward, alone))

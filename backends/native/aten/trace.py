@@ -93,5 +93,5 @@ def record(graph_module: GraphModule, example_inputs: Sequence[Any]) -> torch.fx
     if recorder.changes_inputs and share_memory(example_inputs):
         raise NotFunctional("an input is changed, and inputs share memory")
     module = _LazyGraphModule(recorder.constants, recorder.graph)  # whose code nobody runs
-    module.meta["changes"] = counts_of(fakes)
+    module.meta["changes"] = counts_of(recorder.graph)
     return module

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 import dynacap
 from dynacap import log
@@ -217,8 +218,31 @@ CHANGES: dict[str, tuple[int, Fn]] = {
     "two": (2, lambda x: (x.add_(1), x.mul_(2), x * 2)[2]),
     "a part, then all": (2, lambda x: (x[1:].add_(1), x.mul_(2), x * 2)[2]),
     "through a view": (3, lambda x: (x.view(-1).add_(1), x.t().mul_(2), x.exp_(), x * 2)[3]),
+    "beside what counts": (0, lambda x: (x.data.add_(1), x.data.mul_(2), x * 2)[2]),
+    "beside it, and not": (1, lambda x: (x.data.add_(1), x.mul_(2), x * 2)[2]),
+    "out": (1, lambda x: (torch.add(x, 1, out=x), x * 2)[1]),
     "lists": (2, lambda x: (torch._foreach_add_([x], 1.0), torch._foreach_mul_([x], 2.0))[0]),
 }
+
+
+SEEN = [name for name in CHANGES if "beside" not in name and name != "out"]
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_each_change_counts_beside_a_backward_pass(name: str, tmp_path: Path) -> None:
+    count, fn = CHANGES[name]
+
+    def changed(x: Tensor, weight: Tensor) -> Any:
+        return fn(x)[0] * weight
+
+    weight = few(4).requires_grad_()
+    with dynacap.config.patch(cache_dir=str(tmp_path / "cache")):
+        for _ in range(2):
+            dynacap.reset()
+            x, call = few(3, 4), compiled(changed)
+            for _ in range(2):
+                call(x, weight).sum().backward()
+            assert x._version == 2 * count
 
 
 @pytest.mark.parametrize(("count", "fn"), CHANGES.values(), ids=CHANGES)
