@@ -41,9 +41,9 @@ def counted(run: Run, counts: Counts) -> Run:
 
     def call(*args: Any) -> Any:
         watched = [(args[at], count) for at, count in counts if not args[at].is_inference()]
-        versions = [tensor._version + count for tensor, count in watched]
+        versions = tuple(tensor._version + count for tensor, count in watched)
         outputs = run(*args)
-        _set_versions([tensor for tensor, _ in watched], versions)
+        _set_versions(tuple(tensor for tensor, _ in watched), versions)
         return outputs
 
     return call
