@@ -5,13 +5,15 @@ import copy
 import functools
 import heapq
 import operator
+import types
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
-from dynacap.testing import program
+from dynacap.testing import check_same, program
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -381,3 +383,25 @@ def test_what_is_a_docstring(x: Tensor) -> Any:
         return "none"
 
     return said.__doc__, formatted.__doc__, none.__doc__, x + 1
+
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "a view's method": lambda: {1: 2}.keys().__len__(1),  # type: ignore[call-arg]
+    "a keyword": lambda: {1: 2}.keys().isdisjoint(other=[1]),  # type: ignore[call-arg]
+    "an iterator's method": lambda: iter([]).__next__(1),  # type: ignore[call-arg]
+    "a method of a number": lambda: types.MethodType(3, [1]),  # type: ignore[arg-type]
+    "a method of none": lambda: types.MethodType(None, None),  # type: ignore[arg-type]
+    "a method without an object": lambda: types.MethodType(len, None),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_calls_that_are_refused(name: str) -> None:
+    def told(x: Tensor) -> Any:
+        try:
+            REFUSED[name]()
+        except TypeError as error:
+            return x * 2, str(error)
+        raise AssertionError
+
+    check_same(told, (X,))

@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from dynacap.values.base import Const, Known, Value
+from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import attributes, get_attribute, is_same
 from dynacap.values.data_model.operators import inverted_eq
@@ -118,8 +118,10 @@ def _set_annotations(t: Tracer, self: Value, value: Value) -> None:
 
 @handles(types.MethodType)
 def _make_method(t: Tracer, function: Value, obj: Value, /) -> Value:
+    if t.lookup(function.cls, "__call__") is MISSING:
+        t.raise_error(TypeError, "first argument must be callable")
     if is_none(obj):
-        t.raise_error(TypeError, "self must not be None")
+        t.raise_error(TypeError, "instance must not be None")
     return BoundMethod(function, obj)
 
 

@@ -13,7 +13,7 @@ from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
 _METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
-_SAMPLES: dict[Any, Any] = {range: range(0), slice: slice(0)}
+_SAMPLES: Any = {type(v): v for v in (range(0), slice(0), {}.keys(), {}.values(), {}.items())}
 _ABOUT_COUNTS = re.compile(
     r"\btakes\b|needs at least|not enough|expected .*\bargument|keyword|missing required"
 )
@@ -26,13 +26,13 @@ def bad_arguments(t: Tracer, target: Any, args: list[Value], kwargs: dict[str, V
     if args and isinstance(target, types.ClassMethodDescriptorType):
         asked = target.__get__(None, args[0].known())
         del given[0]
-    elif args and isinstance(target, _METHODS):
-        kind: Any = target.__objclass__
-        given[0] = _SAMPLES[kind] if kind in _SAMPLES else kind.__new__(kind)
     elif args and makes_instances(target):
         given[0] = target.__self__
     if isinstance(asked, (*_METHODS, types.BuiltinFunctionType, type)):
         try:
+            if args and isinstance(target, _METHODS):
+                kind: Any = target.__objclass__
+                given[0] = _SAMPLES[kind] if kind in _SAMPLES else kind.__new__(kind)
             asked(*given, **dict.fromkeys(kwargs))
         except TypeError as error:
             if _ABOUT_COUNTS.search(str(error)):
