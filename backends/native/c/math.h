@@ -102,6 +102,18 @@ static inline TYPE sign_SFX(TYPE x)
     return (TYPE)((x > 0) - (x < 0));
 }
 
+// Towards zero; what does not fit, or is no number, is what the processor and so eager make of it: C
+// leaves it open, and the compiler then drops the conversion where it is turned back.
+static inline int32_t whole32_SFX(TYPE x)
+{
+    return (x >= -2147483648) & (x < 2147483648) ? (int32_t)x : INT32_MIN;
+}
+
+static inline int64_t whole64_SFX(TYPE x)
+{
+    return (x >= -9223372036854775808.0) & (x < 9223372036854775808.0) ? (int64_t)x : INT64_MIN;
+}
+
 // r in x = r + n * ln(2), where |r| <= ln(2) / 2 and the lowest bits of t are n.
 static inline float exp_rest_f32(float x, float t)
 {

@@ -51,8 +51,9 @@ def cast(text: str, source: torch.dtype, target: torch.dtype) -> str:
         return loaded(stored(text, target), target)
     if target is torch.bool:
         return f"({text} != 0)"
-    if target is torch.uint8 and source.is_floating_point:
-        return f"(uint8_t)(int64_t)({text})"
+    if source.is_floating_point and not target.is_floating_point:
+        wide = 64 if target in (torch.int64, torch.uint8) else 32
+        return f"({COMPUTED[target]})whole{wide}_{suffix(source)}({text})"
     if COMPUTED[source] == COMPUTED[target]:
         return text
     return f"({COMPUTED[target]})({text})"

@@ -86,6 +86,16 @@ def test_unsigned_bytes_and_truth_values(same: Same) -> None:
     )
 
 
+@pytest.mark.parametrize("target", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("source", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_floats_that_no_integer_holds(same: Same, source: Any, target: Any) -> None:
+    """Turned back at once, too, where a compiler would take the two conversions for ``trunc``."""
+    held = [2.5, -3.7, 255.9, 2147483520.0, -2147483648.0]
+    others = [300.0, -200.0, 7e4, 1e10, -1e30, 9.3e18, float("nan"), float("inf"), float("-inf")]
+    x = torch.tensor((held + others) * 5).to(source)
+    same(lambda x: [(x + 0).to(target), (x + 0).to(target).to(source), x[::2].to(target) * 1], x)
+
+
 def test_division_by_a_tensor_of_integers_is_left_to_the_operator(lowered: Same) -> None:
     i = torch.tensor([1, 2]), torch.tensor([1, 0])
     made = lowered(lambda i, j: [i // j, i % j], *(x.clone() + 1 for x in i))
