@@ -288,9 +288,9 @@ def numbers_in(*roots: Expression) -> dict[Number, None]:
 
 
 def chosen_by(root: Expression) -> Iterator[Buffer]:
-    """The buffers whose values are indices into others."""
-    for load in loads(root):
-        for atom in gathered(load.offset):
+    """The buffers whose values are indices into others, or that of the element itself."""
+    for index in filter(None, map(index_of, walk(root))):
+        for atom in gathered(index):
             yield from (inner.buffer for inner in loads(atom.value))
 
 

@@ -93,3 +93,13 @@ def test_an_index_that_lies_outside_reads_nothing_and_is_told_of(
         i[1, 1] = wrong
         made(x, i)
         assert made.fault
+
+
+def test_positions_at_places_that_the_graph_computes(same: Same) -> None:
+    """An arange that is indexed is the index itself, which has to be in memory by then."""
+
+    def indexed(i: Any) -> list[Any]:
+        positions = torch.arange(8)
+        return [positions, torch.index_select(positions, -1, i.flip(0)), positions[(i + 3) % 8]]
+
+    assert not same(indexed, torch.arange(8)).calls
