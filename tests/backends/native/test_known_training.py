@@ -228,3 +228,36 @@ def test_what_decides_the_graphs_is_part_of_the_description(traced: list[Any]) -
         with torch.autocast("cpu", torch.bfloat16):
             gradients(in_new_process(fn), leaves())
     assert len(traced) == 3
+
+
+def test_what_a_gradient_does_not_reach_is_not_walked(traced: list[Any]) -> None:
+    """What lies behind the argument was freed: neither eager nor the graph goes there."""
+
+    def scaled(x: Tensor, y: Tensor) -> Tensor:
+        return x.detach().exp() * y
+
+    for fn in (scaled, in_new_process(scaled), in_new_process(scaled)):
+        x, y = leaves()
+        square = x * x
+        square.sum().backward()
+        fn(square, y).sum().backward()
+        torch.testing.assert_close(y.grad, (x * x).exp().detach())
+    assert len(traced) == 1
+
+
+def test_a_backward_pass_under_autocast(traced: list[Any]) -> None:
+    """It runs without, as the graph has its casts; so it does in a later process."""
+
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        with torch.autocast("cpu", enabled=False):
+            z = x @ y
+        return z.sin() @ y
+
+    found = []
+    for fn in (in_new_process(product), in_new_process(product)):
+        x, y = leaves()
+        with torch.autocast("cpu", torch.bfloat16):
+            fn(x, y).square().sum().backward()
+        found.append((x.grad, y.grad))
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+    assert len(traced) == 1
