@@ -11,6 +11,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
 from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from dynacap import log
@@ -99,6 +103,8 @@ def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:
             return make()
     except NotImplementedError as error:
         warn_eager(str(error))
+    except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        warn_eager(f"what {error.func} gives in it, or in its backward pass, lies in the data")
     except Exception as error:
         if config.raise_internal_errors:
             raise

@@ -80,7 +80,7 @@ def logged(x: Tensor) -> Logged:
     return made
 
 
-OVERRIDDEN = ("tensor-subclass", "lru-cache", "outside-set")  # torch's own code behind overrides
+OVERRIDDEN = ("tensor-subclass", "outside-set")  # torch's own code behind overrides
 
 
 class OwnParameter(torch.nn.Parameter):
