@@ -2,7 +2,7 @@
 
 import ctypes
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
+import dynacap  # noqa: E402
+from dynacap import log  # noqa: E402
 from dynacap.backends.native.c.kernels import kernels_source  # noqa: E402
 from dynacap.backends.native.loops.kernel import Kernel  # noqa: E402
 from dynacap.backends.native.loops.program import Buffer, Call, Program, View  # noqa: E402
@@ -123,3 +125,12 @@ def same(tmp_path: Path) -> Callable[..., Lowered]:
         return made
 
     return compare
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path) -> Iterator[Path]:
+    """A cache of the test's own."""
+    with dynacap.config.patch(cache_dir=str(tmp_path / "cache")):
+        yield tmp_path / "cache"
+    dynacap.reset()
+    log.forget_warnings()

@@ -188,6 +188,14 @@ def test_no_stage_that_fails_harms_the_user(
     torch.testing.assert_close(x.grad, (x.detach() + 1).exp())
 
 
+def printed_by(code: str, folder: Path) -> str:
+    """What a program prints that keeps its libraries there."""
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "DYNACAP_CACHE_DIR": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
 def test_a_child_of_a_fork_compiles(folder: Path) -> None:
     code = (
         "import os, signal, torch, dynacap\n"
@@ -200,10 +208,7 @@ def test_a_child_of_a_fork_compiles(folder: Path) -> None:
         "    os._exit(0)\n"
         "print(os.waitpid(child, 0)[1])"
     )
-    command = [sys.executable, "-c", code]
-    environment = {**os.environ, "DYNACAP_CACHE_DIR": str(folder)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "0\n"
+    assert printed_by(code, folder) == "0\n"
 
 
 def test_a_child_begins_again_what_its_parent_was_compiling(folder: Path) -> None:
@@ -224,10 +229,7 @@ def test_a_child_begins_again_what_its_parent_was_compiling(folder: Path) -> Non
         "    os._exit(0)\n"
         "print(os.waitpid(child, 0)[1])"
     )
-    command = [sys.executable, "-c", code]
-    environment = {**os.environ, "DYNACAP_CACHE_DIR": str(folder)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "0\n"
+    assert printed_by(code, folder) == "0\n"
 
 
 def test_without_a_home_libraries_are_kept_for_the_process(

@@ -1,7 +1,7 @@
 """Graphs that an earlier process compiled: found again by a description, without being traced."""
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +10,10 @@ import torch
 import torch.nn.functional as F
 
 import dynacap
-from dynacap import log
 from dynacap.backends.native import backend
 
-pytestmark = [pytest.mark.torch, pytest.mark.cc]
+pytestmark = [pytest.mark.torch, pytest.mark.cc, pytest.mark.usefixtures("own_cache")]
 Fn = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A cache of the test's own."""
-    with dynacap.config.patch(cache_dir=str(tmp_path / "cache")):
-        yield tmp_path / "cache"
-    dynacap.reset()
-    log.forget_warnings()
 
 
 @pytest.fixture
@@ -181,10 +171,10 @@ def test_an_operator_that_fails_raises_what_eager_raises(written: list[Any]) -> 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\x00" * 99])
 @pytest.mark.parametrize("kind", ["graph", "so"])
 def test_what_is_damaged_is_made_again(
-    folder: Path, written: list[Any], kind: str, damage: bytes
+    own_cache: Path, written: list[Any], kind: str, damage: bytes
 ) -> None:
     run(lambda x: x * 3, torch.ones(3))
-    (file,) = folder.glob(f"*.{kind}")
+    (file,) = own_cache.glob(f"*.{kind}")
     file.unlink()
     file.write_bytes(damage)
     run(lambda x: x * 3, torch.ones(3))

@@ -1,7 +1,6 @@
 """Graphs with a backward pass that an earlier process compiled: found again, not traced."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,21 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import dynacap
-from dynacap import log
 from dynacap.backends.native import backend
 from dynacap.backends.native.aten import autograd
 
-pytestmark = [pytest.mark.torch, pytest.mark.cc]
+pytestmark = [pytest.mark.torch, pytest.mark.cc, pytest.mark.usefixtures("own_cache")]
 Fn = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A cache of the test's own."""
-    with dynacap.config.patch(cache_dir=str(tmp_path / "cache")):
-        yield tmp_path / "cache"
-    dynacap.reset()
-    log.forget_warnings()
 
 
 @pytest.fixture
