@@ -13,28 +13,18 @@ _POSITIVE: tuple[Condition, ...] = ((operator.gt, 0.0), (operator.lt, math.inf))
 _SMALL: tuple[Condition, ...] = ((operator.lt, 700.0),)  # whose exponential is a float
 _BETWEEN: tuple[Condition, ...] = ((operator.ge, -1.0), (operator.le, 1.0))
 
-# Function -> how it is written, and what its argument must fulfil.
-FLOAT_FUNCTIONS: dict[Callable[..., Any], tuple[str, tuple[Condition, ...]]] = {
-    abs: ("abs({})", ()),
-    math.fabs: ("math.fabs({})", ()),
-    math.tanh: ("math.tanh({})", ()),
-    math.atan: ("math.atan({})", ()),
-    math.erf: ("math.erf({})", ()),
-    math.radians: ("math.radians({})", ()),
-    math.degrees: ("math.degrees({})", ()),
-    math.sin: ("math.sin({})", _FINITE),
-    math.cos: ("math.cos({})", _FINITE),
-    math.tan: ("math.tan({})", _FINITE),
-    math.asin: ("math.asin({})", _BETWEEN),
-    math.acos: ("math.acos({})", _BETWEEN),
-    math.exp: ("math.exp({})", _SMALL),
-    math.expm1: ("math.expm1({})", _SMALL),
-    math.sqrt: ("math.sqrt({})", ((operator.ge, 0.0),)),
-    math.log: ("math.log({})", _POSITIVE),
-    math.log2: ("math.log2({})", _POSITIVE),
-    math.log10: ("math.log10({})", _POSITIVE),
-    math.log1p: ("math.log1p({})", ((operator.gt, -1.0), (operator.lt, math.inf))),
+# Function -> what its argument must fulfil.
+FLOAT_FUNCTIONS: dict[Callable[..., Any], tuple[Condition, ...]] = {
+    **dict.fromkeys((abs, operator.neg, math.fabs, math.tanh, math.atan, math.erf), ()),
+    **dict.fromkeys((math.radians, math.degrees), ()),
+    **dict.fromkeys((math.sin, math.cos, math.tan), _FINITE),
+    **dict.fromkeys((math.asin, math.acos), _BETWEEN),
+    **dict.fromkeys((math.exp, math.expm1), _SMALL),
+    **dict.fromkeys((math.log, math.log2, math.log10), _POSITIVE),
+    math.sqrt: ((operator.ge, 0.0),),
+    math.log1p: ((operator.gt, -1.0), (operator.lt, math.inf)),
 }
+_WRITTEN = {abs: "abs({})", operator.neg: "(-{})"}
 
 # What base and exponent must fulfil, the first that they do: no zero to a negative power, no root
 # of a negative number, no result that is too large.
@@ -42,6 +32,11 @@ POWERS: tuple[tuple[tuple[Condition, ...], tuple[Condition, ...]], ...] = (
     (((operator.gt, 0.0), (operator.le, 1.0)), ((operator.ge, 0.0),)),
     (((operator.ge, 0.0), (operator.le, 1e30)), ((operator.ge, 0.0), (operator.le, 8.0))),
 )
+
+
+def written(function: Callable[..., Any]) -> str:
+    """The text of a call, with ``{}`` in the argument's place."""
+    return _WRITTEN.get(function) or f"math.{function.__name__}({{}})"
 
 
 def meets(number: float | None, conditions: Iterable[Condition]) -> bool:

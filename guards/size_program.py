@@ -139,7 +139,7 @@ class _Writer:
 
     def _negated(self, cell: int) -> int:
         if cell in self._floats:
-            raise _Unfit  # nothing prints it
+            return self._float("fmul", cell, self._constant(-1.0))  # of NaN, only the sign differs
         return self._add("sub", self._constant(0), cell)
 
     def _binary(self, node: ast.BinOp) -> int:

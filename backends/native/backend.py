@@ -19,9 +19,9 @@ from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from dynacap import log
 from dynacap.backends.collector import resting
-from dynacap.backends.native.aten.inputs import is_variable
+from dynacap.backends.native.aten.inputs import is_variable, refused
 from dynacap.backends.native.aten.overlaps import check_overlaps
-from dynacap.backends.native.aten.trace import compile_again, compile_traced
+from dynacap.backends.native.aten.trace import Keep, Note, compile_again, compile_traced
 from dynacap.backends.native.build import (
     HOW_TO_GET_ONE,
     Compiler,
@@ -34,7 +34,7 @@ from dynacap.backends.native.build import (
 )
 from dynacap.backends.native.c.program import Source, program_source
 from dynacap.backends.native.describe import description
-from dynacap.backends.native.known import Keep, Note, kinds, noted_kinds, part_of
+from dynacap.backends.native.known import kinds, noted_kinds, part_of
 from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.numbers import where_they_fit, without_float_arithmetic
@@ -104,7 +104,7 @@ def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:
     except NotImplementedError as error:
         warn_eager(str(error))
     except (DataDependentOutputException, DynamicOutputShapeException) as error:
-        warn_eager(f"what {error.func} gives in it, or in its backward pass, lies in the data")
+        warn_eager(str(refused(error)))  # in the backward pass, whose operators torch chooses
     except Exception as error:
         if config.raise_internal_errors:
             raise

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from dynacap.backends.native.aten.trace import Note
 from dynacap.backends.native.c.program import Source
 from dynacap.backends.native.loops.program import Buffer, Number, Program, is_symbolic
 
-Note = dict[str, Any]
-Keep = Callable[[Note], None]
 _PLAIN = (bool, int, float, str, type(None))
 
 

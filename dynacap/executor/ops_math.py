@@ -1,4 +1,4 @@
-"""Operators, comparisons, attributes and items: all go through the data dm."""
+"""Operators, comparisons, attributes and items: all go through the data model."""
 
 from __future__ import annotations
 
@@ -20,19 +20,13 @@ _OPERATIONS: dict[str, tuple[int | None, Callable[..., Value | None]]] = {
     "BINARY_OP": (2, dm.binary_op),
     "COMPARE_OP": (2, dm.compare),
     "IS_OP": (2, lambda m, negated, left, right: Const(dm.is_same(m, left, right) is not negated)),
-    "CONTAINS_OP": (
-        2,
-        lambda m, negated, item, obj: Const(dm.contains(m, obj, item) is not negated),
-    ),
+    "CONTAINS_OP": (2, lambda m, negated, item, obj: Const(dm.contains(m, obj, item) != negated)),
     "BINARY_SUBSCR": (2, lambda m, _, obj, key: dm.get_item(m, obj, key)),
     "STORE_SUBSCR": (3, lambda m, _, value, obj, key: dm.set_item(m, obj, key, value)),
     "DELETE_SUBSCR": (2, lambda m, _, obj, key: dm.delete_item(m, obj, key)),
     "BUILD_SLICE": (None, lambda m, _, *bounds: _slice(*bounds)),
     "BINARY_SLICE": (3, lambda m, _, obj, *bounds: dm.get_item(m, obj, _slice(*bounds))),
-    "STORE_SLICE": (
-        4,
-        lambda m, _, value, obj, *bounds: dm.set_item(m, obj, _slice(*bounds), value),
-    ),
+    "STORE_SLICE": (4, lambda m, _, value, obj, *at: dm.set_item(m, obj, _slice(*at), value)),
     "LOAD_ATTR": (1, lambda m, name, obj: dm.get_attribute(m, obj, name)),
     "STORE_ATTR": (2, lambda m, name, value, obj: dm.set_attribute(m, obj, name, value)),
     "DELETE_ATTR": (1, lambda m, name, obj: dm.delete_attribute(m, obj, name)),

@@ -11,7 +11,7 @@ import sys
 from dataclasses import field
 from typing import Any, ClassVar
 
-from dynacap.guards import iterators, iterators as reading
+from dynacap.guards import iterators as reading
 from dynacap.guards.raw import MISSING
 from dynacap.guards.source import Source
 from dynacap.values.base import Value, fields
@@ -65,7 +65,7 @@ class SimpleIterator(OutsideIterator):
     def step(self, t: Tracer) -> Value | None:
         held = reading.container(self.real) if self.over is None else MISSING
         if held is not MISSING:
-            self.over = t.wrap(held, iterators.Container(self.source))
+            self.over = t.wrap(held, reading.Container(self.source))
         changed = self.over is not None and self.over in t.touched
         found = self._from_changed(t) if changed else self._from_outside(t)
         self._count(t, found)
@@ -75,7 +75,7 @@ class SimpleIterator(OutsideIterator):
         if not isinstance(self.over, ListValue) or self.over not in t.touched:
             return None
         _, at, stride = self.ahead
-        t.guard("ConstEq", iterators.Position(self.source), at)
+        t.guard("ConstEq", reading.Position(self.source), at)
         if self.done:  # it ended before, and stays so
             return sys.maxsize if stride > 0 else -1
         return at + self.taken * stride
@@ -88,7 +88,7 @@ class SimpleIterator(OutsideIterator):
             "ItemsAhead", self.source, self.taken + (found is not MISSING), found is not MISSING
         )
         return (
-            None if found is MISSING else t.wrap(found, iterators.NextItem(self.source, self.taken))
+            None if found is MISSING else t.wrap(found, reading.NextItem(self.source, self.taken))
         )
 
     def _from_changed(self, t: Tracer) -> Value | None:
@@ -96,7 +96,7 @@ class SimpleIterator(OutsideIterator):
         _, at, stride = self.ahead
         if not isinstance(self.over, ListValue):
             t.graph_break("outside-iterator", f"what a {self.cls.__name__} walks has changed")
-        t.guard("ConstEq", iterators.Position(self.source), at)
+        t.guard("ConstEq", reading.Position(self.source), at)
         at += self.taken * stride
         inside = 0 <= at < len(self.over.items)
         return t.force_item(self.over.items, at) if inside else None
@@ -120,7 +120,7 @@ class OutsideEnumerate(OutsideIterator):
         if found is None:
             return None
         number = t.wrap(
-            self.real.__reduce__()[1][1] + self.taken, iterators.NextNumber(self.source, self.taken)
+            self.real.__reduce__()[1][1] + self.taken, reading.NextNumber(self.source, self.taken)
         )
         self.taken += 1
         return TupleValue([number, found])
@@ -159,7 +159,7 @@ def _build_composite(t: Tracer, real: Any, source: Source | None) -> Value:
     guard_type(t, real, source)
     count, strict = shape = reading.shape(real)
     parts = [
-        t.wrap(reading.part(real, index), iterators.IteratorPart(source, index))
+        t.wrap(reading.part(real, index), reading.IteratorPart(source, index))
         for index in range(1 if type(real) is enumerate else count)
     ]
     if type(real) is enumerate:
@@ -167,7 +167,7 @@ def _build_composite(t: Tracer, real: Any, source: Source | None) -> Value:
         if leaves is None:
             return build_object(t, real, source)
         return OutsideEnumerate(enumerate, real, parts[0], leaves, source=source)
-    t.guard("ConstEq", iterators.IteratorShape(source), shape)
+    t.guard("ConstEq", reading.IteratorShape(source), shape)
     if type(real) is zip:
         return ZipIterator(parts, strict, source=source)
     if type(real) is map:

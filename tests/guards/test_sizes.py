@@ -46,6 +46,7 @@ TEXTS: dict[str, bool] = {
     "v0.real == v1": True,
     "v0.real * 0.1 * 3 > v1.real - 0.1": True,
     "not v0.real < 1.0": True,
+    "-v0.real * 2.0 <= (-v1)": True,
     "v0.real / v1.real >= float('-inf')": True,
     "v0.real == float('nan')": True,
     "v0 < 9223372036854775808": False,

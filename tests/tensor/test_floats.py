@@ -49,6 +49,10 @@ def divided(x: Tensor, v: float) -> Any:
     return x * (1 / v), x * (v // 0.3), x * (v % 0.3)
 
 
+def negated(x: Tensor, v: float) -> Any:
+    return torch.full_like(x, -v).signbit(), x * -v if -v < 0.5 else -(-v)
+
+
 def functions(x: Tensor, v: float) -> Any:
     return x * abs(v), x * math.tanh(v), math.sin(v) * x, x * math.atan(v)
 
@@ -115,7 +119,7 @@ def beside_huge_numbers(x: Tensor, v: float) -> Any:
 
 
 FUNCTIONS: dict[Callable[..., Any], int] = {  # and how many graphs the usual values take
-    **dict.fromkeys((truth, divided, functions, root, infinite, is_number, caught), 2),
+    **dict.fromkeys((truth, divided, functions, negated, root, infinite, is_number, caught), 2),
     power_of_minus_zero: 2,
     **dict.fromkeys((behind_a_change, with_a_size, chained, bias_correction), 2),
     **dict.fromkeys((branch, computed, logarithm, exponential, powers), 3),

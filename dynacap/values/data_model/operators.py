@@ -142,7 +142,8 @@ def unary_op(t: Tracer, symbol: str, operand: Value) -> Value:
     """``-x``, ``+x``, ``~x``."""
     name, real = _UNARY[symbol]
     if type(operand) is SymbolValue and symbol == "-":
-        return binary_op(t, "*", operand, Const(operand.cls(-1)))  # of floats, zeros too
+        negated: Value | None = t.tensors.symbols.function(t, real, operand)
+        return negated or binary_op(t, "*", operand, Const(operand.cls(-1)))
     if _folds(operand):
         folded = fold(t, real, [operand], {})
         if folded is not None:

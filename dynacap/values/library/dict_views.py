@@ -78,9 +78,8 @@ def view_contains(t: Tracer, self: DictView, item: Value) -> bool:
 
 
 def _entries(t: Tracer, self: DictView) -> sets.Keyed:
-    return sets.keyed_elements(
-        t, [dict_entry(t, self.over, k, self.kind) for k in self.over.keys(t)]
-    )
+    entries = [dict_entry(t, self.over, key, self.kind) for key in self.over.keys(t)]
+    return sets.keyed_elements(t, entries)
 
 
 def _register_set_operation(

@@ -6,7 +6,7 @@ import functools
 import types
 from typing import Any
 
-from dynacap.values import data_model as dm, iterator_builtins as made
+from dynacap.values import data_model as dm, iterator_builtins as its
 from dynacap.values.base import MISSING, Const, UserRaise, Value
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator import IteratorValue, ReversedSequenceIterator
@@ -28,7 +28,7 @@ def _iter(t: Tracer, obj: Value, sentinel: Value | None = None, /) -> Value:
         return dm.iterate(t, obj)
     if t.lookup(obj.cls, "__call__") is MISSING:
         t.raise_real(error_of(iter, None, None))
-    return made.CallIterator(obj, sentinel)
+    return its.CallIterator(obj, sentinel)
 
 
 @handles(next)
@@ -59,23 +59,23 @@ def _next(t: Tracer, iterator: Value) -> Value:
 @handles(enumerate)
 def _enumerate(t: Tracer, iterable: Value, start: Value = Const(0)) -> Value:
     first = Const(index_of(t, start))
-    return made.EnumerateIterator(dm.iterate(t, iterable), first)
+    return its.EnumerateIterator(dm.iterate(t, iterable), first)
 
 
 @handles(zip)
 def _zip(t: Tracer, /, *iterables: Value, strict: Value = Const(False)) -> Value:
-    return made.ZipIterator([dm.iterate(t, one) for one in iterables], dm.truth(t, strict))
+    return its.ZipIterator([dm.iterate(t, one) for one in iterables], dm.truth(t, strict))
 
 
 @handles(map)
 def _map(t: Tracer, function: Value, /, *iterables: Value) -> Value:
     if not iterables:
         t.raise_error(TypeError, "map() must have at least two arguments.")
-    return made.MapIterator(function, [dm.iterate(t, one) for one in iterables])
+    return its.MapIterator(function, [dm.iterate(t, one) for one in iterables])
 
 
 handles(filter)(
-    lambda t, function, iterable, /: made.FilterIterator(function, dm.iterate(t, iterable))
+    lambda t, function, iterable, /: its.FilterIterator(function, dm.iterate(t, iterable))
 )
 
 
@@ -150,7 +150,7 @@ def _register_extreme(function: Any, symbol: str) -> None:
                 TypeError,
                 f"Cannot specify a default for {name}() with multiple positional arguments",
             )
-        items = [first, *others] if others else made.elements(t, first)
+        items = [first, *others] if others else its.elements(t, first)
         if not items and default is None:
             t.raise_real(error_of(function, ()))
         return _best(t, symbol, items, key) if items else default

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any
 
@@ -22,13 +23,13 @@ from dynacap.values.tracer import Tracer
 def _register_float_function(function: Any) -> None:
     @native(function)
     def call(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        found = None
+        found: Value | None = None
         if len(args) == 1 and not kwargs and type(args[0]) is SymbolValue:
             found = t.tensors.symbols.function(t, function, args[0])
-        return compute(t, function, args, kwargs) if found is None else found
+        return found or compute(t, function, args, kwargs)
 
 
-for _function in FLOAT_FUNCTIONS:
+for _function in FLOAT_FUNCTIONS.keys() - {operator.neg}:  # which is an operator
     _register_float_function(_function)
 
 

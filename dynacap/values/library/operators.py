@@ -1,4 +1,4 @@
-"""The functions of ``operator``: each is a function of the data dm."""
+"""The functions of ``operator``: each is a function of the data model."""
 
 from __future__ import annotations
 

@@ -214,10 +214,10 @@ class Symbols:
 
     def function(self, t: Tracer, real: Callable[..., Any], value: Value) -> Value | None:
         """A function of ``FLOAT_FUNCTIONS`` of a symbol; None if it has to be fixed."""
-        pattern, conditions = float_functions.FLOAT_FUNCTIONS[real]
+        conditions = float_functions.FLOAT_FUNCTIONS[real]
         if value.cls is not float or not self._fulfils(value, conditions):
             return None
-        return self._float(t, real, pattern, [value])
+        return self._float(t, real, float_functions.written(real), [value])
 
     def _is_plain(self, base: Value, exponent: Value) -> bool:
         """Whether a power is a float for sure, for this capture and guarded."""
@@ -346,16 +346,15 @@ class Symbols:
         self._fix_what_floats_decide()
         for source, number in self._fixed.items():
             guards.add(ConstEq(source, number, origin=None))
-        conditions = self._conditions
         for symbol, limits in self._env.var_to_range.items():
             if symbol in self._places:
-                conditions.add_range(symbol, limits)
+                self._conditions.add_range(symbol, limits)
         for guard in self._env.guards:
             if self._floats.keys().isdisjoint(guard.expr.free_symbols):
-                conditions.add(guard.expr)
+                self._conditions.add(guard.expr)
         for source, size in self._checks:
-            conditions.add_equal(source, size.node.expr)
-        conditions.finish(guards)
+            self._conditions.add_equal(source, size.node.expr)
+        self._conditions.finish(guards)
 
     def _fix_what_floats_decide(self) -> None:
         """A question about a float was answered by torch's algebra: it holds for these numbers."""
