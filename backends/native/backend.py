@@ -39,7 +39,7 @@ from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.numbers import where_they_fit, without_float_arithmetic
 from dynacap.backends.native.pending import Pending, Run, warn_eager
-from dynacap.backends.native.refused import refuses_whole_numbers
+from dynacap.backends.native.refused import differs_with_gradient, refuses_whole_numbers
 from dynacap.backends.native.rewind import Rewind
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
@@ -163,6 +163,8 @@ def _check_node(node: Node) -> None:
         raise NotImplementedError("it makes a tensor that requires a gradient")
     if refuses_whole_numbers(node):
         raise NotImplementedError(f"{node.name} has whole numbers, which eager refuses")
+    if differs_with_gradient(node):
+        raise NotImplementedError(f"torch takes {node.name} apart into what is not the same")
     placed = len(node.args) > 3 or "storage_offset" in node.kwargs
     if placed and plain_name(node.target) == "as_strided":
         raise NotImplementedError("as_strided names a place in the memory of a tensor")

@@ -49,6 +49,12 @@ def may_be_refused(node: Node) -> bool:
     return False
 
 
+def differs_with_gradient(node: fxlite.Node) -> bool:
+    """Whether AOTAutograd takes a call apart into others that give something else: elements behind
+    the first -1 of a target count."""
+    return plain_name(node.target) in ("multilabel_margin_loss", "multilabel_margin_loss_forward")
+
+
 def refuses_whole_numbers(node: fxlite.Node) -> bool:
     """Whether a call of the captured graph has its own kernel in eager, which takes floats only;
     what it comes to on fake tensors takes all."""

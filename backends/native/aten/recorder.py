@@ -22,6 +22,7 @@ from dynacap.backends.native.loops.program import check_number, leaves
 from dynacap.fxlite import Interpreter, Node
 
 aten = torch.ops.aten
+_NORM, _STATISTICS, _TRAINING = aten.native_batch_norm.default, slice(3, 5), 5
 _LIFTS = (aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default)
 
 Op = torch._ops.OpOverload
@@ -77,9 +78,19 @@ class Recorder(TorchDispatchMode):
                 result = decomposition(*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        if func is _NORM and args[_TRAINING] and args[_STATISTICS][0] is not None:
+            return self._normalized(args)
         if func._schema.is_mutable:
             return self._changed(func, args, kwargs)
         return self._recorded(func, args, kwargs)
+
+    def _normalized(self, args: tuple[Any, ...]) -> Any:
+        """A normalization that changes its statistics, which its schema does not tell."""
+        functional = aten._native_batch_norm_legit_functional.default
+        *results, mean, var = self._recorded(functional, args, {})
+        for statistic, new in zip(args[_STATISTICS], (mean, var), strict=True):
+            self._memory.change(statistic, self._memory.node(new))
+        return tuple(results)
 
     def _recorded(self, func: Op, args: Any, kwargs: Any) -> Any:
         result = self._result(func, args, kwargs)

@@ -41,11 +41,31 @@ def compile_traced(
         with contextlib.suppress(NotFunctional):
             recorded = record(graph_module, example_inputs)
             only = None if keep is None else _as_only_part(keep)
-            return compile_aten(recorded, eager, only)
+            return _without_autocast(lambda eager: compile_aten(recorded, eager, only), eager)
     compiled: Compiled = _autograd().through_autograd(
         graph_module, example_inputs, compile_aten, eager, keep
     )
     return compiled
+
+
+def _without_autocast(make: Callable[[Compiled], Compiled], eager: Compiled) -> Compiled:
+    """What ``make(eager)`` gives, where operators that torch's dispatcher calls are not cast: the
+    graph holds the casts already."""
+    if not torch.is_autocast_enabled("cpu"):
+        return make(eager)
+    compiled = make(_cast(eager, on=True))
+    return _cast(compiled, on=False)
+
+
+def _cast(run: Compiled, *, on: bool) -> Compiled:
+    def call(*args: Any) -> Any:
+        torch.set_autocast_enabled("cpu", on)
+        try:
+            return run(*args)
+        finally:
+            torch.set_autocast_enabled("cpu", not on)
+
+    return call
 
 
 def _as_only_part(keep: Keep) -> Keep:
@@ -61,7 +81,7 @@ def compile_again(
 ) -> Compiled:
     """The same by what was noted: ``compile_part(part, eager)`` makes one of each ATen graph."""
     if len(note["parts"]) == 1:
-        return compile_part(note["parts"][0], eager)
+        return _without_autocast(lambda eager: compile_part(note["parts"][0], eager), eager)
     compiled: Compiled = _autograd().by_note(
         graph_module, example_inputs, compile_part, eager, note
     )

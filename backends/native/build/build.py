@@ -65,8 +65,8 @@ def build(source: str, compiler: Compiler) -> Path:
     """The library of a C source."""
 
     def make(path: Path) -> None:
-        with tempfile.NamedTemporaryFile("w", suffix=".c", delete=False) as file:
-            file.write(source)
+        with tempfile.NamedTemporaryFile(suffix=".c", delete=False) as file:
+            file.write(source.encode(errors="replace"))
         try:
             compiler.compile(Path(file.name), path)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
@@ -21,6 +22,7 @@ from dynacap.backends.native.loops.expression import (
     Position,
     below,
     index_of,
+    is_rounded,
     walk,
 )
 from dynacap.backends.native.loops.index import Axis, Index, Quotient
@@ -28,7 +30,9 @@ from dynacap.backends.native.loops.kernel import Fold, Kernel, Loop, Statement, 
 from dynacap.backends.native.loops.program import Buffer
 from dynacap.backends.native.schedule.nest import identity
 
+_ON_STACK = 1 << 16  # bytes
 _SHORT = 4  # a loop of fewer rounds is unrolled by the compiler and needs no vectors
+_LOOPS_OWN = re.compile(r"(row|[ijv])\d*b?|tile\d+|fault")  # counters, values, scratch
 _WIDE = {torch.float32: torch.float64}
 
 
@@ -44,8 +48,9 @@ def kernel_source(kernel: Kernel) -> str:
 
 
 def c_name(buffer: Buffer) -> str:
-    """A buffer's name where C and the prelude have not taken it."""
-    return f"{buffer.name}_" if buffer.name in RESERVED else buffer.name
+    """A buffer's name where C, the prelude and the loops have not taken it."""
+    taken = buffer.name in RESERVED or _LOOPS_OWN.fullmatch(buffer.name)
+    return f"{buffer.name}_" if taken else buffer.name
 
 
 class _Scope:
@@ -84,16 +89,26 @@ class _Writer:
         yield from _comments(kernel)
         yield f"static void {kernel.name}({', '.join(params)})"
         yield "{"
-        if not any(isinstance(s, Loop) and s.parallel for s in kernel.body):
-            self._scratch()
+        alone = not any(isinstance(s, Loop) and s.parallel for s in kernel.body)
+        freed = self._scratch() if alone else []
         self._statements(kernel.body)
+        self.scopes[0].lines += freed
         yield from (f"    {line}" for line in self.scopes[0].lines)
         yield "}"
 
-    def _scratch(self) -> None:
-        for buffer in self.kernel.scratch:
-            size = max(1, buffer.numel)
-            self._line(f"{STORED[buffer.dtype]} {c_name(buffer)}[{size}] ALIGNED;")
+    def _scratch(self) -> list[str]:
+        """Memory for one round: on the stack, or if it is large, which a thread's stack may not be,
+        from the heap; the lines that give it back."""
+        sizes = [max(1, buffer.numel) for buffer in self.kernel.scratch]
+        pairs = list(zip(self.kernel.scratch, sizes, strict=True))
+        large = sum(size * buffer.dtype.itemsize for buffer, size in pairs) > _ON_STACK
+        for buffer, size in pairs:
+            ctype, name = STORED[buffer.dtype], c_name(buffer)
+            if large:
+                self._line(f"{ctype} *{name} = scratch({size} * sizeof({ctype}));")
+            else:
+                self._line(f"{ctype} {name}[{size}] ALIGNED;")
+        return [f"free({c_name(buffer)});" for buffer, _ in pairs if large]
 
     def _line(self, text: str) -> None:
         self.scopes[-1].lines.append(text)
@@ -131,10 +146,10 @@ class _Writer:
         for fold in loop.folds:
             self._start(fold)
         self.scopes.append(_Scope(axes))
-        if loop.parallel:
-            self._scratch()
+        freed = self._scratch() if loop.parallel else []
         self._statements(inner.body, loop.folds)
         scope = self.scopes.pop()
+        scope.lines += freed
         self._pragma(loop, len(axes))
         lines = scope.lines
         for axis in reversed(axes):
@@ -263,8 +278,11 @@ class _Writer:
         args = [texts[self.number_of[id(arg)]] for arg in node.args]
         if node.name == "within":
             return f"within({', '.join(args)}, fault)"
-        if node.name == "cast" and not _is_round(node.args[0]):
-            args = [cast(args[0], node.args[0].dtype, node.args[0].dtype)]
+        if node.name == "cast" and node.args[0].dtype in HALVES:
+            if not is_rounded(node.args[0]):
+                args = [cast(args[0], node.args[0].dtype, node.args[0].dtype)]
+            if node.dtype is node.args[0].dtype:
+                return args[0]
         return operation(node.name, args, node.dtype, node.args[-1].dtype)
 
     def _index(self, index: Index) -> str:
@@ -276,12 +294,6 @@ class _Writer:
         if isinstance(atom, Quotient):
             return f"(({self._index(atom.dividend)}) / {atom.divisor})"
         return self.texts[self.number_of[id(atom.value)]]
-
-
-def _is_round(value: Expression) -> bool:
-    """Whether a value has the precision of its dtype, and no more."""
-    cast_already = isinstance(value, Op) and value.name == "cast"
-    return isinstance(value, Load) or cast_already or value.dtype not in HALVES
 
 
 def _weight(node: Expression) -> int:

@@ -6,6 +6,11 @@ typedef uint16_t bf16;
 
 typedef uint16_t f16;
 
+// Memory from the heap, aligned as vectors are; free() takes it back.
+#define scratch(size) aligned_alloc(64, (size + 63) / 64 * 64)
+extern void *aligned_alloc(__SIZE_TYPE__ alignment, __SIZE_TYPE__ size);
+extern void free(void *memory);
+
 // An index that lies outside is told of, and nothing is read there.
 static inline int64_t within(int64_t index, int64_t size, int32_t *fault)
 {

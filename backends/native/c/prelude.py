@@ -23,7 +23,7 @@ _TYPES = {suffix: name for name, suffix in SUFFIX.items()}
 RESERVED = frozenset(
     "auto bool break case char const continue default do double else enum extern false float for"
     " goto if inline int long register restrict return short signed sizeof static struct switch"
-    " true typedef union unsigned void volatile while bf16 f16".split()
+    " true typedef union unsigned void volatile while bf16 f16 asm typeof linux unix i386".split()
 )
 
 

@@ -6,6 +6,7 @@ cast, not after each operation: one rounding where eager has several.
 
 from __future__ import annotations
 
+import ctypes
 import math
 
 import torch
@@ -70,8 +71,16 @@ def literal(value: bool | int | float, dtype: torch.dtype) -> str:
         return f'__builtin_nan{end}("")'
     if math.isinf(value):
         return f"{'-' * (value < 0)}__builtin_inf{end}()"
-    text = repr(float(value))
+    text = repr(float(value)) if dtype is torch.float64 else _float32(value)
     return f"({text}{end})" if value < 0 or text[0] == "-" else f"{text}{end}"
+
+
+def _float32(value: float) -> str:
+    """The shortest text of a number as torch rounds it: C would round the text of a double, which
+    may lie on the other side of what is halfway between two."""
+    exact = ctypes.c_float(value).value
+    texts = (repr(float(f"{exact:.{digits}g}")) for digits in range(6, 10))
+    return next(text for text in texts if ctypes.c_float(float(text)).value == exact)
 
 
 def _integer(value: int, dtype: torch.dtype) -> str:

@@ -287,6 +287,16 @@ def numbers_in(*roots: Expression) -> dict[Number, None]:
     return dict.fromkeys(node.number for node in walk(*roots) if isinstance(node, Given))
 
 
+def checks_index(node: Expression) -> bool:
+    """Whether a node finds out, as it runs, that an index lies outside."""
+    return isinstance(node, Op) and node.name == "within"
+
+
+def is_rounded(value: Expression) -> bool:
+    """Whether a value of a half has the precision of its dtype, and no more."""
+    return isinstance(value, Load) or (isinstance(value, Op) and value.name == "cast")
+
+
 def chosen_by(root: Expression) -> Iterator[Buffer]:
     """The buffers whose values are indices into others, or that of the element itself."""
     for index in filter(None, map(index_of, walk(root))):

@@ -130,21 +130,21 @@ _FLOAT_POWERS: Mapping[float, Callable[[E], E]] = {
 }
 
 
-def maximum(a: E, b: E) -> E:
-    """The greater, or NaN if either is."""
-    return op("maximum", a, b)
+def maximum(a: E, b: Any) -> E:
+    """The greater, or NaN if either is; of two zeros the second, or the one that is no bound."""
+    return op("maximum", *((a, b) if isinstance(b, E) else (b, a)))
 
 
-def minimum(a: E, b: E) -> E:
-    """The smaller, or NaN if either is."""
-    return op("minimum", a, b)
+def minimum(a: E, b: Any) -> E:
+    """The smaller, or NaN if either is; of two zeros the second, or the one that is no bound."""
+    return op("minimum", *((a, b) if isinstance(b, E) else (b, a)))
 
 
 def clamp(x: E, low: Any = None, high: Any = None) -> E:
     """No lower than one bound, no higher than another."""
     if low is not None:
-        x = op("maximum", x, low)
-    return x if high is None else op("minimum", x, high)
+        x = maximum(x, low)
+    return x if high is None else minimum(x, high)
 
 
 def clamp_max(x: E, high: Any) -> E:
@@ -164,7 +164,7 @@ def square(x: E) -> E:
 
 def relu(x: E) -> E:
     """Zero below zero."""
-    return op("maximum", x, 0)
+    return maximum(x, 0)
 
 
 def hardtanh(x: E, low: float = -1.0, high: float = 1.0) -> E:
@@ -386,6 +386,21 @@ def _rounding(name: str) -> Formula:
     return formula
 
 
+def _of_stored(formula: Formula) -> Formula:
+    """A formula on halves as memory holds them, since a rounding before it may change much."""
+
+    def of_stored(*operands: Any, **options: Any) -> Any:
+        return formula(*map(in_memory, operands), **options)
+
+    return of_stored
+
+
+def in_memory(value: Any) -> Any:
+    """A half with the precision that it would have in memory; anything else as it is."""
+    is_half = isinstance(value, E) and value.dtype in HALVES
+    return rounded(value) if is_half else value
+
+
 def _named_all(names: str) -> dict[str, Formula]:
     return {name: _named(name) for name in names.split()}
 
@@ -435,6 +450,17 @@ IN_OPERANDS: dict[str, Formula] = {
        for kind in ("Tensor", "Scalar")},
     "isnan": _named("isnan"), "isinf": _named("isinf"), "isfinite": isfinite,
 }  # fmt: skip
+
+_STEPS = frozenset(
+    """eq ne lt le gt ge isinf isfinite floor ceil trunc round sgn sign div.Tensor_mode
+    div.Scalar_mode remainder fmod threshold threshold_backward hardtanh_backward
+    leaky_relu_backward hardswish_backward hardsigmoid_backward""".split()
+)
+for _table in (IN_RESULT, IN_OPERANDS):
+    _table.update({
+        name: _of_stored(formula) for name, formula in _table.items()
+        if not _STEPS.isdisjoint((name, name.partition(".")[0]))
+    })  # fmt: skip
 
 # On truth values.
 IN_BOOL: dict[str, Formula] = {

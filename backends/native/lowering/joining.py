@@ -98,7 +98,7 @@ def slice_backward(
     size = sizes[dim]
     if step != 1 or not all(isinstance(n, int) for n in (size, start)) or 0 in g.shape:
         return NotImplemented
-    start = min(start + size if start < 0 else start, size)
+    start = min(max(start + size, 0) if start < 0 else start, size)
     return _framed(cx, g, [start if d == dim else 0 for d in range(len(sizes))], 0)
 
 

@@ -11,7 +11,6 @@ from torch._prims_common import is_non_overlapping_and_dense_or_false as _is_den
 from torch.fx import Graph, Node
 
 from dynacap.backends.native.loops.equation import Equation
-from dynacap.backends.native.loops.expression import chosen_by
 from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
 from dynacap.backends.native.loops.program import (
     Buffer,
@@ -122,8 +121,6 @@ class Lowering:
         if fields is NotImplemented:
             del self.steps[before:]
             return self._call(target)
-        if not node.users and _checks_an_index(fields):
-            return self._call(target)  # loops that nothing reads are not run
         if isinstance(fields, Field):
             made = self.store(fields, self.result, node.name)
             self._note_call(target, self.steps[before:], made)
@@ -331,10 +328,6 @@ def _varies(value: Any) -> bool:
     )
 
 
-def _checks_an_index(fields: Any) -> bool:
-    return isinstance(fields, Field) and next(chosen_by(fields.sample()), None) is not None
-
-
 def _known_float(node: Node, value: torch.SymFloat) -> float:
     """A float that tracing has fixed; what varies is computed before the graph."""
     if not value.node.expr.is_number:
@@ -355,8 +348,8 @@ def _is_view(node: Node, result: Any) -> bool:
     if not returns or any(r.alias_info is None or r.alias_info.is_write for r in returns):
         return False
     first = result[0] if isinstance(result, list | tuple) and result else result
-    if not _is_tensor(first) or first.is_complex() or first.layout is not torch.strided:
-        return False
+    if not _is_tensor(first) or first.is_conj() or first.layout is not torch.strided:
+        return False  # who reads it is to negate what is there
     source = node.args[0]
     return isinstance(source, Node) and source.meta["val"].dtype is first.dtype
 

@@ -10,6 +10,7 @@ import torch
 from dynacap.backends.native.loops.expression import Expression, Position, op, where
 from dynacap.backends.native.loops.index import Index
 from dynacap.backends.native.lowering.field import Field, Place, apply, lift
+from dynacap.backends.native.lowering.formulas import in_memory
 from dynacap.backends.native.lowering.lower import Lowering, lowers
 from dynacap.backends.native.lowering.promotion import wide
 
@@ -103,6 +104,7 @@ def extreme_dim(cx: Lowering, x: Field, dim: int, keep: bool = False) -> Any:
 
 def _extreme(cx: Lowering, which: str, x: Field, dim: int, keep: bool) -> tuple[Field, Field]:
     """Two reductions: the extreme, then the least position that holds it (or a NaN, if it is)."""
+    x = lift(in_memory, x)  # rounding makes numbers equal, of which the first counts
     best = cx.fold(which, x, [dim])
 
     def place_of(place: Place) -> Expression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynacap.backends.native.loops.expression import Expression, Load, Op, walk
+from dynacap.backends.native.loops.expression import Expression, Load, Op, is_rounded, walk
 
 # Vectorised float32 on a recent x86; what is not named costs as much as an addition.
 _COSTS = {
@@ -28,6 +28,8 @@ def cost(*roots: Expression) -> float:
 
 def _node_cost(node: Expression) -> float:
     if isinstance(node, Op):
+        if node.name == "cast" and node.dtype is node.args[0].dtype and is_rounded(node.args[0]):
+            return 0.0
         return _COSTS.get(node.name, 1.0 if node.name in _SIMPLE else _UNKNOWN)
     return 1.0 if isinstance(node, Load) else 0.0
 

@@ -90,13 +90,15 @@ class Group:
         if columns and narrow(row_size, equation.axes[-1].size):
             return False
         placed = self._places(equation, row_size, reduced, columns)
-        earliest = self._earliest(equation, placed, row_size * reduced)
-        if earliest is None or not self.writers.keys().isdisjoint(chosen_by(equation.value)):
+        if not self.writers.keys().isdisjoint(chosen_by(equation.value)):
             return False
         fold = None
         if equation.combiner:
             fold = (reduced, row_size) if columns else (row_size, reduced)
-        number = self._pass(earliest, row_size * reduced, fold, columns)
+        number = self._number(equation, placed, row_size * reduced, fold, columns)
+        if number is None:
+            return False
+        self._open(number, row_size * reduced, fold, columns)
         own_row = self._own_row(equation, placed)
         member = Member(equation, placed, row_size, number, own_row)
         self.passes[number].members.append(member)
@@ -121,12 +123,19 @@ class Group:
         values.update(places(equation.reduced, folded))
         return values
 
-    def _earliest(
-        self, equation: Equation, placed: Mapping[Axis, Index], total: Size
+    def _number(
+        self,
+        equation: Equation,
+        placed: Mapping[Axis, Index],
+        total: Size,
+        fold: tuple[Size, Size] | None,
+        columns: bool,
     ) -> int | None:
-        """The first pass that may run it; None if it reads another row of what the group writes."""
+        """The first pass that may run it; None if it reads another row of what the group writes, or
+        the group's rows would take too much room."""
         earliest = 0
         kept = set(self.kept)
+        at_hand: dict[Buffer, int] = {}  # if it runs in the very pass that makes them
         counter = Index({self.inner_axis(total): 1}) if total != 1 else ZERO
         row = Index({self.row: 1}) if self.rows != 1 else ZERO
         for load in loads(equation.value):
@@ -142,12 +151,19 @@ class Group:
             last = writers[-1]
             same = not last.equation.combiner and last.equation.whole
             same = same and last.row_size == total and offset == row * total + counter
-            kept.update(() if same else (load.buffer,))
+            if same:
+                at_hand[load.buffer] = last.number
+            else:
+                kept.add(load.buffer)
             earliest = max(earliest, *(w.number + (not same) for w in writers))
+        later = range(earliest, len(self.passes))
+        suits = (n for n in later if self.passes[n].takes(total, fold, columns))
+        number = next(suits, len(self.passes))
+        kept.update(buffer for buffer, made in at_hand.items() if made != number)
         if not self._fits(kept):
             return None
         self.kept = kept
-        return earliest
+        return number
 
     def _fits(self, kept: Iterable[Buffer]) -> bool:
         """Whether the rows of buffers stay in a cache, and on a thread's stack, all together."""
@@ -164,20 +180,15 @@ class Group:
         row = Index({self.row: 1}) if self.rows != 1 else ZERO
         return equation.offset.substitute(placed) // (numel // self.rows) == row
 
-    def _pass(
-        self, earliest: int, extent: Size, fold: tuple[Size, Size] | None, columns: bool
-    ) -> int:
-        for number in range(earliest, len(self.passes)):
-            one = self.passes[number]
-            if one.takes(extent, fold, columns):
-                break
-        else:
-            number = len(self.passes)
+    def _open(
+        self, number: int, extent: Size, fold: tuple[Size, Size] | None, columns: bool
+    ) -> None:
+        """Have a pass of this number that folds so."""
+        if number == len(self.passes):
             self.passes.append(Pass(extent))
         if fold is not None:
             self.passes[number].fold = fold
             self.passes[number].columns = columns
-        return number
 
 
 def aligned(axes: Sequence[Axis], row_size: Size) -> bool:

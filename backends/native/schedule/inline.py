@@ -9,10 +9,11 @@ from dynacap.backends.native.loops.equation import Equation, extent
 from dynacap.backends.native.loops.expression import (
     Expression,
     Load,
-    chosen_by,
+    checks_index,
     loads,
     rewrite,
     substitute,
+    walk,
 )
 from dynacap.backends.native.loops.index import Axis, Index
 from dynacap.backends.native.loops.program import Buffer
@@ -48,6 +49,32 @@ def live(equations: Sequence[Equation], pinned: Iterable[Buffer]) -> list[Equati
     return kept[::-1]
 
 
+def unseen(equations: Sequence[Equation], pinned: frozenset[Buffer]) -> frozenset[Buffer]:
+    """The buffers to fill because an index is checked on the way, which may lie outside where
+    nobody reads."""
+    checking = [e.buffer for e in equations if any(map(checks_index, walk(e.value)))]
+    if not checking:
+        return frozenset()
+    seen = set(pinned)
+    for equation in reversed(equations):
+        if equation.buffer in seen:
+            seen.update(load.buffer for load in loads(equation.value) if _reads_all(load, equation))
+    return frozenset(checking) - seen
+
+
+def _reads_all(load: Load, equation: Equation) -> bool:
+    """Whether an equation reads each element of a buffer, for certain."""
+    axes = {*equation.axes, *equation.reduced}
+    if not axes.issuperset(load.offset.terms):
+        return False
+    step = 1
+    for axis in sorted(load.offset.terms, key=lambda axis: abs(load.offset.terms[axis])):
+        if abs(load.offset.terms[axis]) != step:
+            return False
+        step *= axis.size
+    return bool(step == load.buffer.numel and load.offset.bounds()[0] == 0)
+
+
 def _readers(equations: Sequence[Equation]) -> Mapping[Buffer, int]:
     """How many equations read each buffer, a place counted once."""
     count: dict[Buffer, int] = defaultdict(int)
@@ -76,8 +103,6 @@ def _expanded(
         if not isinstance(node, Load) or node.buffer not in open_:
             return None
         source = open_[node.buffer]
-        if size < extent(source.axes) and next(chosen_by(source.value), None) is not None:
-            return None  # an index may be out of range where this reader does not look
         stored = node.buffer in pinned
         if not _worth(source, readers[node.buffer], size, stored=stored):
             return None

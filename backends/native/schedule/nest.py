@@ -19,8 +19,8 @@ from dynacap.backends.native.loops.expression import (
     Expression,
     Load,
     Local,
-    Op,
     Position,
+    checks_index,
     index_of,
     loads,
     rewrite,
@@ -144,7 +144,7 @@ class _Nest:
             body,
             scratch,
             origins=tuple(origins),
-            faults=any(map(_checked, walk(*_stored(body), *_indices(body)))),
+            faults=any(map(checks_index, walk(*_stored(body), *_indices(body)))),
         )
 
     def _pass(self, number: int, one: Pass) -> list[Statement]:
@@ -262,11 +262,6 @@ def _stored(body: Sequence[Statement]) -> Iterator[Expression]:
         else:
             yield from _stored(statement.body)
             yield from (fold.value for fold in statement.folds)
-
-
-def _checked(node: Expression) -> bool:
-    """Whether a node finds out, as it runs, that an index lies outside."""
-    return isinstance(node, Op) and node.name == "within"
 
 
 def _indices(body: Sequence[Statement]) -> Iterator[Expression]:

@@ -12,7 +12,7 @@ from dynacap.backends.native.loops.program import Buffer, Call, View, buffers_in
 from dynacap.backends.native.schedule.alone import alone
 from dynacap.backends.native.schedule.fuse import Fusion
 from dynacap.backends.native.schedule.group import Group
-from dynacap.backends.native.schedule.inline import inline
+from dynacap.backends.native.schedule.inline import inline, unseen
 from dynacap.backends.native.schedule.nest import kernel_of
 from dynacap.backends.native.schedule.split import split
 
@@ -21,8 +21,10 @@ def schedule(
     steps: Sequence[Equation | Call | View], outputs: Iterable[object]
 ) -> list[Kernel | Call | View]:
     """The steps of a program, fused; what nobody needs is left out."""
+    equations = [step for step in steps if isinstance(step, Equation)]
     pinned = _pinned(steps, outputs)
-    kept = set(inline([s for s in steps if isinstance(s, Equation)], pinned))
+    pinned |= unseen(equations, pinned)
+    kept = set(inline(equations, pinned))
     fusion = Fusion()
     for step in steps:
         if not isinstance(step, Equation):

@@ -77,8 +77,15 @@ def test_an_index_counts_where_nothing_is_made_of_it() -> None:
     def in_part(x: Any, i: Any) -> Any:
         return (x.index_select(0, i) * 2)[:1]
 
+    def on_the_way(x: Any, i: Any) -> Any:
+        x.index_select(0, i) * 2
+        return x + 1
+
+    def chosen(x: Any, i: Any) -> Any:
+        return (x.index_select(0, i) * 2)[torch.tensor([0, 0])]
+
     x, good, wrong = torch.randn(4, 2), torch.tensor([0, 3]), torch.tensor([0, 9])
-    for function in (unused, in_part):
+    for function in (unused, in_part, on_the_way, chosen):
         check_same(function, (x, good), (x, wrong), compile=compiled)
 
 

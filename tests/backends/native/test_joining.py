@@ -65,3 +65,10 @@ def test_parts_that_are_written_by_several_kernels(same: Same) -> None:
         return [scaled, torch.cat([a, column.unsqueeze(-1)], -1).tril(-1)]
 
     same(joined, torch.randn(1, 1), torch.randn(3, 1), torch.randn(3, 3), torch.randn(3, 1))
+
+
+def test_the_gradient_of_a_slice_that_begins_before_the_start(same: Same) -> None:
+    def gradient(g: Any) -> Any:
+        return torch.ops.aten.slice_backward(g, [8], 0, -10, 3, 1)
+
+    assert not same(gradient, torch.randn(3)).calls

@@ -162,3 +162,36 @@ def test_gradients_of_activations(same: Same) -> None:
     x = torch.randn(6, 40) * 4
     made = same(gradient(lambda x: sum(activations(x))), x, rtol=1e-4, atol=1e-4)
     assert not made.calls
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_zero_keeps_its_sign_at_a_bound(same: Same, dtype: Any) -> None:
+    def signs(x: Any) -> list[Any]:
+        bounded = [
+            F.relu(x), x.clamp(min=0.0), x.clamp(min=-0.0), x.clamp(max=0.0), x.clamp(0.0, 1.0),
+            x.clamp(-1.0, -0.0), F.relu6(x), F.hardtanh(x, 0.0, 1.0), x.clamp_min(0),
+        ]  # fmt: skip
+        return [torch.copysign(torch.ones_like(x), each) for each in bounded]
+
+    same(signs, torch.tensor([0.0, -0.0] * 8).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_halves_are_rounded_before_what_a_rounding_changes_much(same: Same, dtype: Any) -> None:
+    x, y = (torch.randn(2, 40, 50) * 3).to(dtype)
+
+    def steps(x: Any, y: Any) -> list[Any]:
+        z = [x * y for _ in range(12)]  # a product is not known to be needed twice
+        return [
+            z[0].floor(), z[1].round(), z[2] > 0.5, z[3] == z[4], z[5] % 0.7, torch.fmod(z[6], 0.7),
+            F.threshold(z[7], 0.5, 20.0), z[8].trunc(), z[9].ceil(), (x * 2e4).isinf(),
+            torch.div(z[10], y, rounding_mode="trunc"), z[11].to(torch.int32),
+        ]  # fmt: skip
+
+    same(steps, x, y)
+
+
+def test_a_number_is_rounded_as_torch_rounds_it(same: Same) -> None:
+    """Halfway between two floats; the text of it lies on one side."""
+    half = 1.0 + 2.0**-24
+    same(lambda x: [x > half, x == half, x * half, x - 16777217.0], torch.tensor([1.0, 1 + 2**-23]))

@@ -128,3 +128,13 @@ def test_sizes_that_are_not_known_are_left_to_the_operators() -> None:
 
     graph = make_fx(lambda x: (x + 1).sum(-1), tracing_mode="symbolic")(torch.randn(3, 5)).graph
     assert [type(step).__name__ for step in lower(graph).steps] == ["Call", "Call"]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_extremes_of_halves_stand_where_rounded_numbers_are_equal(same: Same, dtype: Any) -> None:
+    x, y = (torch.randn(2, 70, 90) + 4).to(dtype)
+
+    def places(x: Any, y: Any) -> list[Any]:
+        return [*(x * y).max(1), *(x * y).min(0), (x * y).argmin(0), (x * y).argmax(-1)]
+
+    same(places, x, y)

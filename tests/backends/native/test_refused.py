@@ -303,3 +303,9 @@ def test_what_fake_tensors_refuse_and_eager_takes(gradient: bool) -> None:
     empty, double = run(*inputs)
     assert (empty.shape, empty.dtype) == ((2, 0), torch.bool)
     assert torch.equal(double, inputs[1] * 2)
+
+
+def test_a_loss_that_torch_takes_apart_into_another() -> None:
+    target = torch.tensor([[3, -1, 1, 0], [1, 0, -1, 2], [-1, -1, 0, 0]])
+    x = torch.linspace(-1, 1, 12).view(3, 4).requires_grad_()
+    check_same(torch.nn.functional.multilabel_margin_loss, (x, target), compile=compiled)

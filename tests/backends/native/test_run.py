@@ -296,3 +296,46 @@ def test_inside_a_checkpoint(reentrant: bool) -> None:
             y.backward()
         grads.append(x.grad)
     torch.testing.assert_close(grads[1], grads[0])
+
+
+def test_statistics_are_read_as_a_normalization_has_left_them() -> None:
+    def both(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> Any:
+        before, own = mean * 2, torch.zeros(4)
+        y = F.batch_norm(x, mean, var, training=True)
+        F.batch_norm(x, own, var, training=True)
+        return y, before, mean * 2, var + 1, own
+
+    check_same(both, (few(8, 4), torch.zeros(4), torch.ones(4)), compile=compiled)
+
+
+def test_a_view_of_a_complex_argument_that_begins_inside_a_storage() -> None:
+    def changed(x: torch.Tensor) -> Any:
+        part = x[1:3]
+        x.mul_(2)
+        return part, x.sum()
+
+    base = few(12, dtype=torch.complex64)
+    compiled_one = compiled(changed)
+    for start in (0, 4):
+        mine, theirs = base.clone(), base.clone()
+        part, total = compiled_one(mine[start : start + 6])
+        wanted = changed(theirs[start : start + 6])
+        torch.testing.assert_close((part, total, mine), (*wanted, theirs))
+        part.add_(1)
+        assert mine[start + 1] == theirs[start + 1] + 1
+
+
+def test_operators_outside_of_autocast_are_not_cast() -> None:
+    def both(x: torch.Tensor, weight: torch.Tensor) -> Any:
+        with torch.autocast("cpu", enabled=False):
+            plain = torch.conv_tbc(x, weight, weight[0, 0])
+        return plain, torch.conv_tbc(x, weight, weight[0, 0])
+
+    def fails(x: torch.Tensor, i: torch.Tensor) -> Any:
+        return (x @ x).index_select(0, i)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        check_same(both, (few(3, 4, 4), few(1, 4, 4)), compile=compiled)
+        good, wrong = torch.tensor([0]), torch.tensor([9])
+        check_same(fails, (few(4, 4), good), (few(4, 4), wrong), compile=compiled)
+        assert torch.is_autocast_enabled("cpu")

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from dynacap.backends.native.c.kernels import kernel_source  # noqa: E402
+
 F = torch.nn.functional
 pytestmark = [pytest.mark.torch, pytest.mark.cc]
 Same = Callable[..., Any]
@@ -194,3 +197,30 @@ def test_what_the_passes_of_a_row_keep_fits_on_a_stack(same: Same) -> None:
     made = same(fn, torch.randn(2, 100_000))
     for kernel in made.kernels:
         assert sum(b.numel * b.dtype.itemsize for b in kernel.scratch) <= 1 << 20
+
+
+def test_what_one_pass_takes_from_another_at_the_same_place_fits_too(same: Same) -> None:
+    """The sum is read where it is made, but only once the greatest is known."""
+
+    def centred(x: Any) -> Any:
+        total = x.exp() + x.tanh()
+        return (total - total.amax(1, keepdim=True)).sum(1)
+
+    for columns in (2000, 600_000):
+        made = same(centred, torch.randn(16, columns), rtol=1e-4, atol=1e-2)
+        for kernel in made.kernels:
+            assert sum(b.numel * b.dtype.itemsize for b in kernel.scratch) <= 1 << 20
+
+
+def test_much_room_is_not_taken_from_the_stack(same: Same) -> None:
+    (kernel,) = same(lambda x: (x.exp() + x.tanh()).softmax(1), torch.randn(16, 30_000)).kernels
+    assert sum(buffer.numel * 4 for buffer in kernel.scratch) > 100_000
+    text = kernel_source(kernel)
+    assert text.count("= scratch(") == text.count("free(") == len(kernel.scratch)
+
+
+def test_names_of_the_users_are_not_those_of_loops(same: Same) -> None:
+    def fn(row: Any, j: Any, v0: Any, i0: Any, linux: Any, asm: Any, fault: Any) -> Any:
+        return [row + j * v0 - i0, (linux * asm + row).softmax(1) * fault, row.t() + 1]
+
+    same(fn, *torch.randn(7, 5, 6))
