@@ -294,7 +294,7 @@ def _array(e: Emitter, value: ArrayValue) -> str:
 
 def _tuple(e: Emitter, value: TupleValue) -> str:
     items = f"({e.exprs(value.items)})"
-    cls = value.type_
+    cls = value.cls
     if cls is tuple:
         return e.let("items", items) if value.items else items
     plain = hasattr(cls, "_fields") or cls.__new__ is tuple.__new__
@@ -305,8 +305,8 @@ def _tuple(e: Emitter, value: TupleValue) -> str:
 
 
 def _list(e: Emitter, value: ListValue) -> str:
-    base = collections.deque if issubclass(value.type_, collections.deque) else list
-    name = e.let("items", "[]" if value.type_ is list else e.empty(base, value.type_))
+    base = collections.deque if issubclass(value.cls, collections.deque) else list
+    name = e.let("items", "[]" if value.cls is list else e.empty(base, value.cls))
     e.built(value, name)
     if value.maxlen is not None:
         e.line(f"{e.kind(base)}.__init__({name}, (), {value.maxlen})")
@@ -325,7 +325,7 @@ def dict_method(e: Emitter, cls: type, method: str) -> str:
 def _dict(e: Emitter, value: DictValue) -> str:
     if value.owner is not None:
         return e.let("attributes", e.attributes(e.expr(value.owner), value.owner.cls))
-    cls = value.type_
+    cls = value.cls
     kinds = (collections.OrderedDict, collections.defaultdict, dict)
     base: Any = next(base for base in kinds if issubclass(cls, base))
     name = e.let("mapping", "{}" if cls is dict else e.empty(base, cls))
@@ -338,18 +338,18 @@ def _dict(e: Emitter, value: DictValue) -> str:
 
 
 def _fill_dict(e: Emitter, value: DictValue, name: str) -> None:
-    setter = dict_method(e, value.type_, "__setitem__")
+    setter = dict_method(e, value.cls, "__setitem__")
     lines = e.filling(value.keys(e.machine))
     for key, item in value.items(e.machine):
         key_text, item_text = e.expr(key), e.expr(item)
-        if value.type_ is dict:
+        if value.cls is dict:
             lines.append(f"{name}[{key_text}] = {item_text}")
         else:
             lines.append(f"{setter}({name}, {key_text}, {item_text})")
 
 
 def _set(e: Emitter, value: SetValue) -> str:
-    cls = value.type_
+    cls = value.cls
     if issubclass(cls, frozenset):
         if e.filling(value.items) is e.late:
             e.machine.graph_break("user-hash", "a frozenset is filled before all else is done")
@@ -379,14 +379,14 @@ def _slice(e: Emitter, value: SliceValue) -> str:
 
 
 def _object(e: Emitter, value: ObjectValue) -> str:
-    cls = value.type_
+    cls = value.cls
     made = f"{e.helper(runtime.object_new)}({e.kind(cls)})"
     return _filled(e, value, e.let(cls.__name__.lower(), made))
 
 
 def _payload(e: Emitter, value: PayloadValue) -> str:
-    made = f"{value.base.__name__}.__new__({e.kind(value.type_)}, {e.expr(Const(value.payload))})"
-    return _filled(e, value, e.let(value.type_.__name__.lower(), made))
+    made = f"{value.base.__name__}.__new__({e.kind(value.cls)}, {e.expr(Const(value.payload))})"
+    return _filled(e, value, e.let(value.cls.__name__.lower(), made))
 
 
 def _filled(e: Emitter, value: ObjectValue, name: str) -> str:
@@ -404,11 +404,11 @@ def _set_slot(e: Emitter, name: str, slot: str, held: Value) -> None:
 
 
 def _exception(e: Emitter, value: ExceptionValue) -> str:
-    if value.raised and issubclass(value.type_, NameError):
+    if value.raised and issubclass(value.cls, NameError):
         # Who prints it looks for names like it in the frame that raised it.
         detail = f"{value.describe()} is raised"
         e.machine.graph_break("traceback", detail, before=value.raised_at)
-    given = f"{e.kind(value.type_)}, ({e.exprs(value.args)}), ({e.exprs(value.made_of)})"
+    given = f"{e.kind(value.cls)}, ({e.exprs(value.args)}), ({e.exprs(value.made_of)})"
     name = _filled(e, value, e.let("exc", f"{e.helper(runtime.make_exception)}({given})"))
     if value.before is not None:
         e.line(f"{name}.__traceback__ = {e.expr(value.before)}")

@@ -34,8 +34,8 @@ def replay(e: Emitter, touched: list[Value]) -> None:
 
 def _dict(e: Emitter, value: DictValue) -> None:
     name = e.expr(value)
-    setter = dict_method(e, value.type_, "__setitem__")
-    deleter = dict_method(e, value.type_, "__delitem__")
+    setter = dict_method(e, value.cls, "__setitem__")
+    deleter = dict_method(e, value.cls, "__delitem__")
     lines = e.filling(value.dirty)
     for key in value.dirty:
         held = value.over[key]
@@ -61,7 +61,7 @@ def _list(e: Emitter, value: ListValue) -> None:
         e.line(f"list.extend({name}, [{appended}])")
         return
     items = f"[{', '.join([e.expr(item) for item in value.items])}]"
-    if issubclass(value.type_, collections.deque):
+    if issubclass(value.cls, collections.deque):
         base, fresh = e.kind(collections.deque), e.let("items", items)
         if not value.state:  # its iterators go on
             pair = e.fresh("pair")

@@ -96,14 +96,14 @@ def _extend(m: Machine, made: ListValue, iterable: Value) -> None:
 
 
 def _merge(m: Machine, made: DictValue, mapping: Value) -> None:
-    for key, value in m.mapping_items(mapping, "call"):
+    for key, value in m.mapping_items(mapping):
         if made.get(m, m.key_of(key)) is not None:
             m.graph_break("call-error", f"keyword argument {key.describe()} is given twice")
         store(m, made, key, value)
 
 
 def _update(m: Machine, made: DictValue, mapping: Value) -> None:
-    for key, value in m.mapping_items(mapping, "dict"):
+    for key, value in m.mapping_items(mapping):
         store(m, made, key, value)
 
 

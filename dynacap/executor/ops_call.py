@@ -52,7 +52,7 @@ def call_function_ex(m: Machine, f: Frame, i: Instruction) -> None:
     kwargs: Kwargs = {}
     mapping = f.stack.pop() if i.arg else NULL
     if isinstance(mapping, Value):
-        for key, value in m.mapping_items(mapping, "call"):
+        for key, value in m.mapping_items(mapping):
             name = key.constant()
             if type(name) is not str:
                 m.raise_error(TypeError, "keywords must be strings")

@@ -269,7 +269,7 @@ class Outside(State):
         """A key was looked for in a dict, and not found."""
         self.keys_differ = self.keys_differ or isinstance(key, (Value, tuple))
 
-    def mapping_items(self, mapping: Value, why: str) -> list[tuple[Value, Value]]:
+    def mapping_items(self, mapping: Value) -> list[tuple[Value, Value]]:
         """The items of a mapping that is spread into a dict or a call."""
         if isinstance(mapping, DictValue):
             return mapping.items(self)

@@ -76,7 +76,7 @@ def guard_type(t: Tracer, real: Any, source: Source | None) -> None:
 def build_object(t: Tracer, real: Any, source: Source | None) -> Value:
     """An instance of some class."""
     guard_type(t, real, source)
-    return ObjectValue(type(real), real, source)
+    return ObjectValue(type(real), real=real, source=source)
 
 
 @builds(
@@ -146,7 +146,7 @@ def build_payload(t: Tracer, real: Any, source: Source | None) -> Value:
         return build_object(t, real, source)
     if source is not None:
         t.guard("IdIs", source, real)
-    return PayloadValue(type(real), plain(real), real, source)
+    return PayloadValue(type(real), plain(real), real=real, source=source)
 
 
 @builds(types.FunctionType)
@@ -188,8 +188,8 @@ def build_tuple(t: Tracer, real: Any, source: Source | None) -> Value:
     """A tuple or an instance of a subclass."""
     if source is None:
         items = [t.wrap(item, None) for item in tuple.__iter__(real)]
-        return TupleValue(items, type(real), real, None)
-    return TupleValue(_items(t, tuple, real, source), type(real), real, source)
+        return TupleValue(items, type(real), real=real)
+    return TupleValue(_items(t, tuple, real, source), type(real), real=real, source=source)
 
 
 @builds(slice)
@@ -198,7 +198,7 @@ def build_slice(t: Tracer, real: Any, source: Source | None) -> Value:
     guard_type(t, real, source)
     sources = [source and Attr(source, name) for name in ("start", "stop", "step")]
     bounds = tuple(map(t.wrap, (real.start, real.stop, real.step), sources))
-    return SliceValue(bounds, real, source)
+    return SliceValue(bounds, real=real, source=source)
 
 
 @builds_subclasses(list)
@@ -207,7 +207,7 @@ def build_list(t: Tracer, real: Any, source: Source | None) -> Value:
     if real is SILENCE:  # Python's own are there when the step runs that reads them
         t.graph_break("warning", "the filters of warnings are read")
     guard_type(t, real, source)
-    return ListValue(lambda: _items(t, list, real, source), type(real), real, source)
+    return ListValue(lambda: _items(t, list, real, source), type(real), real=real, source=source)
 
 
 @builds_subclasses(collections.deque)
@@ -216,14 +216,14 @@ def build_deque(t: Tracer, real: Any, source: Source | None) -> Value:
     items = _items(t, collections.deque, real, source)
     if source is not None:
         t.guard("ConstEq", Attr(source, "maxlen"), real.maxlen)
-    return ListValue(items, type(real), real, source, real.maxlen)
+    return ListValue(items, type(real), real.maxlen, real=real, source=source)
 
 
 @builds_subclasses(dict)
 def build_dict(t: Tracer, real: Any, source: Source | None) -> Value:
     """A dict; entries are guarded when they are read, the keys when they are walked."""
     guard_type(t, real, source)
-    made = DictValue(type(real), real, source)
+    made = DictValue(type(real), real=real, source=source)
     if isinstance(real, collections.defaultdict):
         factory_source = Attr(source, "default_factory") if source is not None else None
         made.default = t.wrap(real.default_factory, factory_source)
@@ -241,7 +241,7 @@ def _build_set(t: Tracer, real: Any, source: Source | None) -> Value:
     if source is not None:
         t.guard("IdIs" if others else "SetEq", source, real)
     items = {t.key_of(value, set): value for value in values}
-    return SetValue(items, type(real), real, source)
+    return SetValue(items, type(real), real=real, source=source)
 
 
 builds_subclasses(set)(_build_set)
@@ -253,7 +253,7 @@ def build_exception(t: Tracer, real: Any, source: Source | None) -> Value:
     """An exception object."""
     guard_type(t, real, source)
     if source is None:
-        return ExceptionValue(type(real), [t.wrap(arg, None) for arg in real.args], real, None)
+        return ExceptionValue(type(real), [t.wrap(arg, None) for arg in real.args], real=real)
     args = t.wrap(real.args, Attr(source, "args"))
     assert isinstance(args, TupleValue)
-    return ExceptionValue(type(real), args.items, real, source)
+    return ExceptionValue(type(real), args.items, real=real, source=source)

@@ -15,24 +15,14 @@ from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tracer import Tracer
 
 
+@fields
 class PartialValue(Stored, Rebuildable):
     """``functools.partial``: a function with arguments that come first."""
 
-    __slots__ = ("args", "func", "keywords")
-
-    def __init__(
-        self,
-        type_: type,
-        func: Value,
-        args: TupleValue,
-        keywords: DictValue,
-        real: Any = None,
-        source: Source | None = None,
-    ) -> None:
-        super().__init__(type_, real, source)
-        self.func = func
-        self.args = args
-        self.keywords = keywords
+    cls: type
+    func: Value
+    args: TupleValue
+    keywords: DictValue
 
     def recipe(self, t: Tracer) -> Recipe:
         """What to call, and on what, for the same object."""
@@ -55,7 +45,7 @@ def build_partial(t: Tracer, real: Any, source: Source | None) -> Value:
     args, keywords = part("args"), part("keywords")
     assert isinstance(args, TupleValue)
     assert isinstance(keywords, DictValue)
-    return PartialValue(type(real), part("func"), args, keywords, real, source)
+    return PartialValue(type(real), part("func"), args, keywords, real=real, source=source)
 
 
 @fields

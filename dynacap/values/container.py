@@ -8,124 +8,95 @@ share the storage classes here; ``attrs`` then mirrors their ``__dict__``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import field
+from typing import Any, ClassVar
 
-from dynacap.guards.source import Source
-from dynacap.values.base import DELETED, Lazy, NotConstant, Sentinel, Value
+from dynacap.values.base import DELETED, Lazy, NotConstant, Sentinel, Value, fields
 from dynacap.values.symbol import constant_inside
 from dynacap.values.tracer import Tracer
 
 Key = Any  # a hashable that equals another exactly when the Python objects do
 
 
+@fields
 class Stored(Value):
     """An object with storage of a built-in type, perhaps of a subclass, perhaps from outside."""
 
-    __slots__ = ("attrs", "real", "type_")
-
-    def __init__(self, type_: type, real: Any = None, source: Source | None = None) -> None:
-        self.source = source
-        self.type_ = type_
-        self.real = real
-        self.attrs: DictValue | None = None
-
-    @property
-    def cls(self) -> type:
-        return self.type_
+    real: Any = field(default=None, kw_only=True)
+    attrs: DictValue | None = field(default=None, init=False)
 
     def release(self) -> None:
         self.real = self.attrs = None
 
 
+@fields
 class TupleValue(Stored):
     """A tuple or an instance of a subclass (named tuples, torch.Size, torch's return types)."""
 
-    __slots__ = ("items",)
-
-    def __init__(
-        self,
-        items: list[Value],
-        type_: type = tuple,
-        real: Any = None,
-        source: Source | None = None,
-    ) -> None:
-        super().__init__(type_, real, source)
-        self.items = items
+    items: list[Value]
+    cls: type = tuple
 
     def constant(self) -> Any:
-        if self.type_ is not tuple and self.attrs is not None:
+        if self.cls is not tuple and self.attrs is not None:
             raise NotConstant(self)
         if self.real is not None and self.source is None:
             return self.real
         items = [_constant_item(item) for item in self.items]
-        return tuple(items) if self.type_ is tuple else _as_subclass(self, items)
+        return tuple(items) if self.cls is tuple else _as_subclass(self, items)
 
     def known(self) -> Any:
         raise NotConstant(self)
 
 
+@fields
 class ListValue(Stored):
     """A list or a deque: ``items`` is what it holds now.
 
-    One from outside is looked at when its items are first asked for (``load``); until then
-    elements can be appended without knowing, or guarding, what it holds.  ``state`` tells
-    iterators of a deque that elements came or went.
+    One from outside is looked at when its items are first asked for (``held`` gives them then);
+    until then elements can be appended without knowing, or guarding, what it holds.  ``state``
+    tells iterators of a deque that elements came or went.
     """
 
-    __slots__ = ("_items", "_load", "appended", "maxlen", "state")
-
-    def __init__(
-        self,
-        items: list[Value] | Callable[[], list[Value]],
-        type_: type = list,
-        real: Any = None,
-        source: Source | None = None,
-        maxlen: int | None = None,
-    ) -> None:
-        super().__init__(type_, real, source)
-        self._items: list[Value] | None = items if isinstance(items, list) else None
-        self._load = None if isinstance(items, list) else items
-        self.appended: list[Value] = []
-        self.maxlen = maxlen
-        self.state = 0
+    held: list[Value] | Callable[[], list[Value]]
+    cls: type = list
+    maxlen: int | None = None
+    appended: list[Value] = field(default_factory=list, init=False)
+    state: int = field(default=0, init=False)
 
     @property
     def is_loaded(self) -> bool:
         """Whether all of what it holds is known."""
-        return self._items is not None
+        return type(self.held) is list
 
     @property
     def items(self) -> list[Value]:
         """What it holds now; may be changed in place."""
-        if self._items is None:
-            assert self._load is not None
-            self._items = self._load() + self.appended
-            self.appended = []
-        return self._items
+        if not isinstance(self.held, list):
+            self.items = self.held() + self.appended
+        return self.held  # type: ignore[return-value]
 
     @items.setter
     def items(self, items: list[Value]) -> None:
-        self._items = items
+        self.held = items
         self.appended = []
 
     def extend(self, items: list[Value]) -> None:
         """Put elements behind the last."""
-        (self.appended if self._items is None else self._items).extend(items)
+        (self.held if isinstance(self.held, list) else self.appended).extend(items)
 
 
+@fields
 class SliceValue(Stored):
     """A slice whose bounds are not all constants."""
 
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: tuple[Value, ...], *outside: Any) -> None:
-        super().__init__(slice, *outside)
-        self.parts = parts
+    cls: ClassVar[type] = slice
+    parts: tuple[Value, ...]
 
     def constant(self) -> Any:
         return slice(*(part.constant() for part in self.parts))
 
 
+@fields
 class SetValue(Stored):
     """A set or frozenset; ``items`` maps keys to the elements, in insertion order.
 
@@ -136,24 +107,19 @@ class SetValue(Stored):
     set, whose table may be another.
     """
 
-    __slots__ = ("guessed", "items", "made", "shadow", "steps")
+    items: dict[Key, Value]
+    cls: type = set
+    shadow: Any = None
+    guessed: bool = field(default=False, init=False)
+    made: frozenset[Any] | None = field(default=None, init=False)  # the constant, once asked for
+    steps: list[tuple[str, Value | None]] = field(default_factory=list, init=False)
 
-    def __init__(
-        self,
-        items: dict[Key, Value],
-        type_: type = set,
-        real: Any = None,
-        source: Source | None = None,
-        shadow: Any = None,
-    ) -> None:
-        super().__init__(type_, real, source)
-        self.items = items
-        self.shadow: Any = shadow if shadow is not None else real
-        self.guessed = False
-        self.made: frozenset[Any] | None = None  # the constant, once it was asked for
-        self.steps: list[tuple[str, Value | None]] = []
-        if real is None:
-            self.steps += [("add", items[key]) for key in (items if shadow is None else shadow)]
+    def __post_init__(self) -> None:
+        if self.real is None:
+            order = self.items if self.shadow is None else self.shadow
+            self.steps += [("add", self.items[key]) for key in order]
+        elif self.shadow is None:
+            self.shadow = self.real
 
     def table(self) -> Any:
         """The shadow, to be read."""
@@ -192,13 +158,14 @@ class SetValue(Stored):
         self.steps = [("clear", None)] if self.real is not None else []
 
     def constant(self) -> Any:
-        if self.type_ is not frozenset:
+        if self.cls is not frozenset:
             raise NotConstant(self)
         if self.made is None:
             self.made = frozenset(_constant_item(item) for item in self.items.values())
         return self.made if self.real is None else self.real  # which may show another order
 
 
+@fields
 class DictValue(Stored):
     """A dict, or an instance's ``__dict__``, or a function's globals.
 
@@ -210,30 +177,17 @@ class DictValue(Stored):
     counts of removals and of fresh ones.
     """
 
-    __slots__ = (
-        "default",
-        "dirty",
-        "fresh",
-        "gone",
-        "keyvals",
-        "listed",
-        "outside",
-        "over",
-        "owner",
-        "swept",
-    )
-
-    def __init__(self, type_: type = dict, real: Any = None, source: Source | None = None) -> None:
-        super().__init__(type_, real, source)
-        self.over: dict[Key, Value | Sentinel] = {}
-        self.fresh: dict[Key, int] = {}
-        self.dirty: dict[Key, None] = {}
-        self.keyvals: dict[Key, Value] = {}
-        self.owner: Value | None = None
-        self.outside: list[Key] | None = None
-        self.listed: tuple[tuple[int, int], list[Key]] = (-1, 0), []
-        self.gone, self.swept = 0, False
-        self.default: Value | None = None  # the factory of a defaultdict
+    cls: type = dict
+    over: dict[Key, Value | Sentinel] = field(default_factory=dict, init=False)
+    fresh: dict[Key, int] = field(default_factory=dict, init=False)
+    dirty: dict[Key, None] = field(default_factory=dict, init=False)
+    keyvals: dict[Key, Value] = field(default_factory=dict, init=False)
+    owner: Value | None = None
+    outside: list[Key] | None = field(default=None, init=False)
+    listed: tuple[tuple[int, int], list[Key]] = field(default=((-1, 0), []), init=False)
+    gone: int = field(default=0, init=False)
+    swept: bool = field(default=False, init=False)
+    default: Value | None = None  # the factory of a defaultdict
 
     def get(self, t: Tracer, key: Key) -> Value | None:
         """The value under a key, or None; guards what it learns of an outside dict."""
@@ -310,7 +264,7 @@ class DictValue(Stored):
         return value
 
     def release(self) -> None:
-        super().release()
+        Stored.release(self)
         self.owner = None
         self.over.clear()
         self.keyvals.clear()
@@ -322,9 +276,9 @@ class DictValue(Stored):
             self.delete(t, key)
 
 
-def fresh_dict(t: Tracer, items: Iterable[tuple[Value, Value]], type_: type = dict) -> DictValue:
+def fresh_dict(t: Tracer, items: Iterable[tuple[Value, Value]], cls: type = dict) -> DictValue:
     """A dict made inside."""
-    made = DictValue(type_)
+    made = DictValue(cls)
     for key, value in items:
         made.set(t, t.key_of(key), key, value)
     return made
@@ -337,9 +291,9 @@ def _constant_item(item: Value) -> Any:
 
 
 def _as_subclass(value: TupleValue, items: list[Any]) -> Any:
-    if value.type_.__new__ is tuple.__new__ or hasattr(value.type_, "_fields"):
-        return tuple.__new__(value.type_, items)
+    if value.cls.__new__ is tuple.__new__ or hasattr(value.cls, "_fields"):
+        return tuple.__new__(value.cls, items)
     try:
-        return value.type_(items)
+        return value.cls(items)
     except TypeError:
         raise NotConstant(value) from None

@@ -6,12 +6,12 @@ import types
 from dataclasses import field
 from typing import Any, ClassVar
 
-from dynacap.guards.source import Source
 from dynacap.opcodes import Positions
 from dynacap.values.base import DELETED, MISSING, Const, Known, Lazy, Sentinel, Value, fields
 from dynacap.values.container import Stored
 
 
+@fields
 class ObjectValue(Stored):
     """An instance of a user's class (or an nn.Module): ``attrs`` mirrors its ``__dict__``.
 
@@ -19,45 +19,34 @@ class ObjectValue(Stored):
     ``new_args`` are the arguments that ``__new__`` of the C base needs to make it anew.
     """
 
-    __slots__ = ("dirty_slots", "slots")
-
-    def __init__(self, type_: type, real: Any = None, source: Source | None = None) -> None:
-        super().__init__(type_, real, source)
-        self.slots: dict[str, Value | Sentinel] = {}
-        self.dirty_slots: dict[str, None] = {}
+    cls: type
+    slots: dict[str, Value | Sentinel] = field(default_factory=dict, init=False)
+    dirty_slots: dict[str, None] = field(default_factory=dict, init=False)
 
 
+@fields
 class ExceptionValue(ObjectValue):
     """An exception: its ``args`` and what the raise statement keeps on it."""
 
-    __slots__ = (
-        "args", "before", "cause", "context", "made_of", "raised", "raised_at",
-        "suppress_context", "traceback", "trail",
-    )  # fmt: skip
-
-    def __init__(
-        self, type_: type, args: list[Value], real: Any = None, source: Source | None = None
-    ) -> None:
-        super().__init__(type_, real, source)
-        self.args = args
-        self.made_of: list[Value] = []  # of a group, message and exceptions
-        self.before: Value | None = None  # the traceback from outside that it was given
-        self.cause: Value | None = None
-        self.context: Value | None = None
-        self.suppress_context = False
-        self.raised = False
-        self.raised_at = -1  # the steps of the chain before it was first raised
-        self.traceback: TracebackValue | None = None  # what was last handed on for it
-        # its traceback, from the innermost frame on: file, place, function
-        self.trail: list[tuple[str, Positions, str]] = []
+    args: list[Value]
+    made_of: list[Value] = field(default_factory=list, init=False)  # a group: message, exceptions
+    before: Value | None = field(default=None, init=False)  # a traceback from outside it was given
+    cause: Value | None = field(default=None, init=False)
+    context: Value | None = field(default=None, init=False)
+    suppress_context: bool = field(default=False, init=False)
+    raised: bool = field(default=False, init=False)
+    raised_at: int = field(default=-1, init=False)  # the chain's steps before it was first raised
+    traceback: TracebackValue | None = field(default=None, init=False)  # last handed on for it
+    # its traceback, from the innermost frame on: file, place, function
+    trail: list[tuple[str, Positions, str]] = field(default_factory=list, init=False)
 
     def release(self) -> None:
-        super().release()
+        Stored.release(self)
         self.args = self.made_of = []
         self.cause = self.context = self.before = None
 
     def describe(self) -> str:
-        return f"{self.type_.__name__}({', '.join(map(_describe, self.args))})"
+        return f"{self.cls.__name__}({', '.join(map(_describe, self.args))})"
 
 
 # What an instance of a subclass of these types is as a plain one, without asking the subclass.
@@ -70,16 +59,11 @@ PAYLOADS: dict[type, Any] = {
 }
 
 
+@fields
 class PayloadValue(ObjectValue):
     """An instance of a user's subclass of a number's or text's type, with what it is as such."""
 
-    __slots__ = ("payload",)
-
-    def __init__(
-        self, type_: type, payload: Any, real: Any = None, source: Source | None = None
-    ) -> None:
-        super().__init__(type_, real, source)
-        self.payload = payload
+    payload: Any
 
     @property
     def base(self) -> type:

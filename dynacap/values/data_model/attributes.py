@@ -359,7 +359,7 @@ def _build_super(t: Tracer, real: Any, source: Source | None) -> Value:
         for name in ("__thisclass__", "__self__", "__self_class__")
     )
     if type(kind) is not Known:
-        return objects.ObjectValue(super, real, source)
+        return objects.ObjectValue(super, real=real, source=source)
     return objects.SuperValue(start, obj, kind.value, source=source)
 
 

@@ -223,16 +223,16 @@ def made(t: Tracer, real: Any) -> Value:
 
 def constant_operand(value: Value) -> Any:
     """An operand for a folded call: constants, and fresh copies of containers of constants."""
-    if type(value) is ListValue and value.type_ is list:
+    if type(value) is ListValue and value.cls is list:
         return [_operand_inside(item) for item in value.items]
-    if type(value) is TupleValue and value.type_ is tuple:
+    if type(value) is TupleValue and value.cls is tuple:
         return tuple(_operand_inside(item) for item in value.items)
-    if type(value) is SetValue and value.type_ in (set, frozenset):
+    if type(value) is SetValue and value.cls in (set, frozenset):
         for item in value.items.values():
             constant_operand(item)
         table = value.table()  # in the order that it shows
-        return table if type(table) is value.type_ else value.type_(table)
-    if type(value) is DictValue and value.type_ is dict and value.real is None:
+        return table if type(table) is value.cls else value.cls(table)
+    if type(value) is DictValue and value.cls is dict and value.real is None:
         return {
             constant_operand(value.keyvals[key]): _operand_inside(value.over[key])  # type: ignore[arg-type]
             for key in value.fresh

@@ -57,13 +57,13 @@ def init_exception(
     t: Tracer, exc: ExceptionValue, args: list[Value], kwargs: dict[str, Value]
 ) -> None:
     """``__init__`` of a built-in exception."""
-    if exc.real is not None or (makes_more(exc.type_, len(args)) and not exc.made_of):
-        t.graph_break("exception-write", f"the arguments of a {exc.type_.__name__} are set")
-    names = next((names for kind, names in _NAMED if issubclass(exc.type_, kind)), ())
+    if exc.real is not None or (makes_more(exc.cls, len(args)) and not exc.made_of):
+        t.graph_break("exception-write", f"the arguments of a {exc.cls.__name__} are set")
+    names = next((names for kind, names in _NAMED if issubclass(exc.cls, kind)), ())
     if not kwargs.keys() <= set(names):
-        t.graph_break("bad-arguments", f"{exc.type_.__name__}() gets {', '.join(kwargs)}")
+        t.graph_break("bad-arguments", f"{exc.cls.__name__}() gets {', '.join(kwargs)}")
     exc.args = args
-    if issubclass(exc.type_, ImportError) and len(args) == 1:
+    if issubclass(exc.cls, ImportError) and len(args) == 1:
         kwargs = kwargs | {"msg": args[0]}
     exc.slots |= dict.fromkeys(exc.slots.keys() & {*names, "msg"}, Const(None))
     exc.slots |= kwargs

@@ -90,7 +90,7 @@ def _payload(t: Tracer, value: Known | PayloadValue) -> Pair:
 
 def _tuple(t: Tracer, value: TupleValue) -> Pair:
     nodes, fakes = lower_all(t, _forced(t, value.items))
-    kind = value.type_
+    kind = value.cls
     if kind is tuple:
         return tuple(nodes), tuple(fakes)
     if kind is torch.Size:
@@ -101,7 +101,7 @@ def _tuple(t: Tracer, value: TupleValue) -> Pair:
 
 
 def _list(t: Tracer, value: ListValue) -> Pair:
-    if value.type_ is not list:
+    if value.cls is not list:
         _unsupported(t, value)
     return lower_all(t, _forced(t, value.items))
 

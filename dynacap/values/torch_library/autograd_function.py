@@ -7,6 +7,7 @@ in the graph instead of the node, since it is all that a call does.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, NoReturn
 
 import torch
@@ -15,7 +16,7 @@ from torch.nn.modules._functions import BackwardHookFunction
 
 from dynacap.fxlite.effects import is_impure
 from dynacap.fxlite.node import Node
-from dynacap.values.base import Const, Known, Value, is_outside
+from dynacap.values.base import Const, Known, Value, fields, is_outside
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.attributes import get_attribute
 from dynacap.values.natives import native
@@ -30,15 +31,12 @@ _REFUSAL = breaks.Refusal(
 )
 
 
+@fields
 class ContextValue(ObjectValue):
     """The ``ctx`` of one call: what ``forward`` tells it."""
 
-    __slots__ = ("needs_grad", "non_differentiable")
-
-    def __init__(self, type_: type, needs_grad: list[bool]) -> None:
-        super().__init__(type_)
-        self.needs_grad = needs_grad
-        self.non_differentiable: list[Value] = []
+    needs_grad: list[bool]
+    non_differentiable: list[Value] = field(default_factory=list)
 
 
 @native(vars(Function)["apply"].__func__)
