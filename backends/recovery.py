@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from dynacap import log
+from dynacap.backends.before import Before
 from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors, restore_state
 from dynacap.config import config
 from dynacap.errors import DynacapError
@@ -26,7 +27,6 @@ from dynacap.fxlite.module import line_that_raised
 from dynacap.fxlite.replay import Replay, replay_of
 
 Forward = Callable[..., Any]
-RandomState = tuple[torch.Tensor, list[torch.Tensor]]
 
 
 class Recovery:
@@ -41,7 +41,7 @@ class Recovery:
     def __init__(
         self, graph: GraphModule, compiled: Forward, sets_state: bool, inside: bool
     ) -> None:
-        self.replay, self.rewinds, change = replay_of(graph)
+        self.replay, self._draws, change, self._kept = replay_of(graph)
         self.change = None if change is None else graph.line_of(change)
         devices = {value.device for value in _tensors(graph) if value.device.type == "cuda"}
         self.devices = sorted(devices, key=str)
@@ -56,50 +56,48 @@ class Recovery:
         """Whether there is anything to do."""
         return self.inside or self.replay is not Replay.NEVER or self.state is not None
 
-    def before(self) -> RandomState:
-        """The state of the random streams, taken before the graph runs if ``rewinds``."""
-        return (
-            torch.default_generator.get_state(),
-            [torch.cuda.get_rng_state(device) for device in self.devices],
-        )
+    @property
+    def rewinds(self) -> bool:
+        """Whether something has to be kept as it is before the graph runs."""
+        return self._draws or bool(self._kept)
 
-    def _rewind(self, state: RandomState | None) -> None:
-        if state is not None:
-            torch.default_generator.set_state(state[0])
-            for device, held in zip(self.devices, state[1], strict=True):
-                torch.cuda.set_rng_state(held, device)
+    def before(self, inputs: tuple[Any, ...]) -> Before:
+        """What the graph may change as it is before the graph runs; asked for if ``rewinds``."""
+        return Before(self.devices if self._draws else None, [inputs[at] for at in self._kept])
 
     def __call__(
-        self, error: BaseException, inputs: tuple[Any, ...], random: RandomState | None = None
+        self, error: BaseException, inputs: tuple[Any, ...], before: Before | None = None
     ) -> Any:
         if self.state is not None:
             self.state.restore(error)
         if isinstance(error, DynacapError):
             raise error
         interrupts = _interrupts(error)
-        if self._stays_as_it_is(error) or interrupts:
+        if interrupts or self._stays_as_it_is(error, before):
             if not self.inside:
                 raise error
-            if interrupts:
-                self._rewind(random)
+            if interrupts and before is not None:
+                before.restore()
             self._interrupted[threading.get_ident()] = error
             return None
+        if before is not None:
+            before.restore()
         if self.replay is Replay.UNLESS_LATE:
-            self._rewind(random)
             return None
-        self._rewind(random)
         outputs = self._whose_fault(error, inputs)
-        if outputs is None:
-            self._rewind(random)
+        if outputs is None and before is not None:
+            before.restore()
         return outputs
 
-    def _stays_as_it_is(self, error: BaseException) -> bool:
+    def _stays_as_it_is(self, error: BaseException, before: Before | None) -> bool:
         """Whether the region cannot be run again: what it changed would be changed twice."""
         if self.replay is Replay.NEVER or not isinstance(error, Exception):
             return True
+        if hooks_of_saved_tensors():
+            return True
         late = self.replay is Replay.UNLESS_LATE
         behind = late and (_comes_late(error) or self._is_behind_the_change(error))
-        return behind or hooks_of_saved_tensors()
+        return behind and not (before is not None and before.has_memory and before.restore())
 
     def _is_behind_the_change(self, error: Exception) -> bool:
         """Whether a call raised that was not known to, and something was changed before it."""

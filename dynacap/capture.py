@@ -129,6 +129,7 @@ class Attempts:
                 start_function(machine, self.code, self.flat)
             else:
                 start_piece(machine, self.sites, self.flat)
+                machine.tensors.late_errors.inside_try = machine.inside_try()
             return machine.run_chain()
         finally:
             machine.tensors.exit_capture()

@@ -1,5 +1,6 @@
 """Whether a graph that raised can be run again from its start."""
 
+import itertools
 from enum import Enum
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from dynacap.fxlite.risks import (
     may_raise,
     raises_midway,
     storage_of,
+    written_by,
 )
 
 
@@ -25,18 +27,21 @@ class Replay(Enum):
 
 class Plan(NamedTuple):
     """How far a graph can be run again; whether random numbers have to be drawn again then; the
-    first call that cannot be made twice.
+    first call that cannot be made twice; the places of the inputs that are kept as they were, so
+    that it can be all the same.
     """
 
     replay: Replay
     rewinds: bool = False
     change: Node | None = None
+    kept: tuple[int, ...] = ()
 
 
 def replay_of(graph: GraphModule) -> Plan:
     """What can be done where a graph has raised.
 
-    The nodes that set torch's state are undone anyway.
+    The nodes that set torch's state are undone anyway.  ``meta["handled"]`` says of a node that an
+    error of it meets a handler of the program's.
     """
     rewinds = False
     change = draw = None
@@ -54,7 +59,22 @@ def replay_of(graph: GraphModule) -> Plan:
             change = node
     if not rewinds and draw is not None:
         change = next(node for node in graph.graph.nodes if node in (draw, change))
-    return Plan(Replay.ALWAYS if change is None else Replay.UNLESS_LATE, rewinds, change)
+    kept = () if change is None else _kept(graph, change)
+    replay = Replay.ALWAYS if change is None else Replay.UNLESS_LATE
+    return Plan(replay, rewinds or bool(kept and draw), change, kept)
+
+
+def _kept(graph: GraphModule, change: Node) -> tuple[int, ...]:
+    """The inputs that a graph writes to, if a handler of the program's would see the error of a
+    call behind the first change, be it one that nobody foresees.
+    """
+    nodes = graph.graph.nodes
+    behind = itertools.dropwhile(lambda node: node is not change, nodes)
+    if not any(node.meta.get("handled") for node in itertools.islice(behind, 1, None)):
+        return ()
+    written = {storage_of(each) for node in nodes if mutates(node) for each in written_by(node)}
+    inputs = enumerate(graph.graph.placeholders)
+    return tuple(at for at, node in inputs if (storage_of(node) or 0) in written)
 
 
 def _memory_of_inputs(graph: GraphModule) -> set[int]:

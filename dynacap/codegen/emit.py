@@ -408,7 +408,8 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
         # Who prints it looks for names like it in the frame that raised it.
         detail = f"{value.describe()} is raised"
         e.machine.graph_break("traceback", detail, before=value.raised_at)
-    given = f"{e.kind(value.cls)}, ({e.exprs(value.args)}), ({e.exprs(value.made_of)})"
+    args = e.expr(value.shown or TupleValue(value.args))
+    given = f"{e.kind(value.cls)}, {args}, ({e.exprs(value.made_of)})"
     name = _filled(e, value, e.let("exc", f"{e.helper(runtime.make_exception)}({given})"))
     if value.before is not None:
         e.line(f"{name}.__traceback__ = {e.expr(value.before)}")

@@ -24,8 +24,8 @@ class GraphCall:
 
     ``kept`` are the arguments that the lines behind the call use.  ``recover`` is called with the
     exception and the inputs; where it gives None, ``again`` is called with what ``flat`` names.
-    Both are None if the exception just leaves.  ``rewinds``: the state of the random streams is
-    kept before the graph runs.
+    Both are None if the exception just leaves.  ``rewinds``: what the graph
+    changes is kept as it is before.
     """
 
     inputs: list[str]
@@ -127,13 +127,13 @@ def _graph_call(e: Emitter, call: GraphCall) -> list[str]:
         return [_unpacked(call, text)]
     results, error = e.fresh("results"), e.fresh("error")
     inputs = ", ".join(call.inputs) + ("," if len(call.inputs) == 1 else "")
-    random = e.fresh("random") if call.rewinds else None
-    lines = [] if random is None else [f"{random} = {call.recover}.before()"]
+    before = e.fresh("before") if call.rewinds else None
+    lines = [] if before is None else [f"{before} = {call.recover}.before(({inputs}))"]
     lines += [
         "try:",
         _INDENT + f"{results} = {text}",
         f"except BaseException as {error}:",
-        _INDENT + f"{results} = {call.recover}({error}, ({inputs}), {random})",
+        _INDENT + f"{results} = {call.recover}({error}, ({inputs}), {before})",
     ]
     if call.again is not None:
         run_again = f"return {call.again}({', '.join(call.flat)})"

@@ -252,8 +252,8 @@ builds_subclasses(frozenset)(_build_set)
 def build_exception(t: Tracer, real: Any, source: Source | None) -> Value:
     """An exception object."""
     guard_type(t, real, source)
-    if source is None:
-        return ExceptionValue(type(real), [t.wrap(arg, None) for arg in real.args], real=real)
-    args = t.wrap(real.args, Attr(source, "args"))
+    args = t.wrap(real.args, Attr(source, "args") if source is not None else None)
     assert isinstance(args, TupleValue)
-    return ExceptionValue(type(real), args.items, real=real, source=source)
+    made = ExceptionValue(type(real), args.items, real=real, source=source)
+    made.shown = args
+    return made

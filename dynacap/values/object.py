@@ -29,6 +29,7 @@ class ExceptionValue(ObjectValue):
     """An exception: its ``args`` and what the raise statement keeps on it."""
 
     args: list[Value]
+    shown: Value | None = field(default=None, init=False)  # the tuple of them, once asked for
     made_of: list[Value] = field(default_factory=list, init=False)  # a group: message, exceptions
     before: Value | None = field(default=None, init=False)  # a traceback from outside it was given
     cause: Value | None = field(default=None, init=False)
@@ -43,7 +44,7 @@ class ExceptionValue(ObjectValue):
     def release(self) -> None:
         Stored.release(self)
         self.args = self.made_of = []
-        self.cause = self.context = self.before = None
+        self.cause = self.context = self.before = self.shown = None
 
     def describe(self) -> str:
         return f"{self.cls.__name__}({', '.join(map(_describe, self.args))})"

@@ -17,6 +17,7 @@ class TensorFamily(Protocol):
     stays_eager: bool  # it changes inputs in a way that functional backends do not know
     end_state: Any  # torch's state where the region ends, if it is another than at its start
     symbols: Any  # of the numbers that vary (values/tensor/symbols.py), once there is one
+    late_errors: Any  # what the graph may raise (values/tensor/late_errors.py)
     inputs: list[Value]  # tensors (and other placeholders) from outside, in placeholder order
 
     def enter_capture(self) -> None:

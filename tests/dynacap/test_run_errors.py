@@ -1,5 +1,6 @@
 """Graphs that raise at run time: the program's own handlers catch, and nothing happens twice."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -385,3 +386,108 @@ def test_an_error_that_nobody_foresaw_in_a_callee_behind_a_break(x: Tensor) -> A
         return inner(x)
     except RuntimeError as error:
         return x + 1, str(error)
+
+
+def _unforeseen(x: Tensor) -> Tensor:
+    """What no fake tensor refuses, and a real one does."""
+    return torch.full_like(x, 1e300)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.mul_(2),
+        lambda x: x.copy_(torch.rand(3)),
+        lambda x: x[1:].add_(1),
+        lambda x: torch.add(x, 1, out=x),
+    ],
+)
+def test_an_error_that_nobody_foresaw_meets_a_handler_of_the_region(
+    change: Any, backend: str
+) -> None:
+    def function(x: Tensor) -> Any:
+        log: list[Any] = []
+        n = 1
+        try:
+            n = 2
+            change(x)
+            n = 3
+            return _unforeseen(x)
+        except RuntimeError as error:
+            log.append(str(error))
+        finally:
+            log.append(n)
+        return x + 1, log, x._version
+
+    check_same(function, (X + 1,), (X,), compile=lambda f: dynacap.compile(f, backend=backend))
+
+
+@program((X.clone().requires_grad_(),), breaks=None)
+def test_an_error_that_nobody_foresaw_behind_a_change_with_a_history(leaf: Tensor) -> Any:
+    x = leaf * 1
+    print("a break")
+    try:
+        x.mul_(2)
+        return _unforeseen(x)
+    except RuntimeError as error:
+        return x * 1, str(error)
+
+
+@program((X + 1,), breaks=None)
+def test_an_error_behind_a_try_that_begins_before_a_break(x: Tensor) -> Any:
+    try:
+        print("a break")
+        x.mul_(2)
+    except RuntimeError:
+        return "not this one"
+    return _unforeseen(x)
+
+
+@program((X + 1,), breaks=None)
+def test_a_division_behind_a_try_that_begins_before_a_break(x: Tensor) -> Any:
+    try:
+        print("a break")
+        x.mul_(2)
+    except RuntimeError:
+        return "not this one"
+    return ZEROS // ZEROS
+
+
+@program((X + 1,), breaks=None)
+def test_an_error_that_nobody_foresaw_meets_a_handler_that_reads_locals(x: Tensor) -> Any:
+    try:
+        print("a break")
+        n = 1
+        x.mul_(2)
+        n = 2
+        return _unforeseen(x)
+    except RuntimeError as error:
+        return n, x + 1, str(error)
+
+
+@program((X + 1,), breaks=None)
+def test_a_context_manager_sees_an_error_that_nobody_foresaw(x: Tensor) -> Any:
+    seen: list[Any] = []
+
+    @contextlib.contextmanager
+    def noting() -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            seen.append((str(error), x.clone()))
+
+    with noting():
+        x.mul_(2)
+        _unforeseen(x)
+    return x, seen
+
+
+@program((X.clone().requires_grad_(),), breaks=None)
+def test_an_error_that_nobody_foresaw_behind_a_change_of_a_parameter(x: Tensor) -> Any:
+    try:
+        with torch.no_grad():
+            x.mul_(2)
+        return _unforeseen(x)
+    except RuntimeError as error:
+        return x * 1, str(error)

@@ -136,7 +136,7 @@ MADE: tuple[Callable[[], Any], ...] = (
 def test_groups_are_split(x: Tensor, make: Callable[[], Any]) -> Any:
     log: list[Any] = []
     made = make()
-    return x + 1, made, parts_of(made, log), log, str(made), repr(made), list(made.args)
+    return x + 1, made, parts_of(made, log), log, str(made), repr(made), made.args
 
 
 def first_list(parts: list[Any]) -> Any:

@@ -257,3 +257,21 @@ def test_what_the_library_raised_because_of_another(x: Tensor) -> Any:
         first = error.__context__
         return x, repr(error.__cause__), repr(first), repr(first and first.__context__)
     return None
+
+
+class Longer(Exception):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args, "more")
+
+
+@program((X, ValueError([X])), (X, KeyError()))
+def test_arguments_are_one_tuple(x: Tensor, given: Exception) -> Any:
+    made = Longer([x])
+    before = made.args
+    same = made.args is before, given.args is given.args
+    kept = (x, 2)
+    other = ValueError(1)
+    other.args = kept
+    listed = ValueError(1)
+    listed.args = [x, 2]  # type: ignore[assignment]
+    return x + 1, same, made, made.args, before, given.args, other, kept, listed, listed.args

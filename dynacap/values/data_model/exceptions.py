@@ -62,7 +62,7 @@ def init_exception(
     names = next((names for kind, names in _NAMED if issubclass(exc.cls, kind)), ())
     if not kwargs.keys() <= set(names):
         t.graph_break("bad-arguments", f"{exc.cls.__name__}() gets {', '.join(kwargs)}")
-    exc.args = args
+    exc.args, exc.shown = args, None
     if issubclass(exc.cls, ImportError) and len(args) == 1:
         kwargs = kwargs | {"msg": args[0]}
     exc.slots |= dict.fromkeys(exc.slots.keys() & {*names, "msg"}, Const(None))

@@ -56,7 +56,9 @@ def _init(t: Tracer, self: Value, /, *args: Value, **kwargs: Value) -> None:
 
 @handles(_FIELDS["args"])
 def _args(t: Tracer, self: Value, /) -> Value:
-    return TupleValue(list(_expect(t, self).args))
+    exc = _expect(t, self)
+    exc.shown = exc.shown or TupleValue(exc.args)
+    return exc.shown
 
 
 @setter(_FIELDS["args"])
@@ -64,7 +66,7 @@ def _set_args(t: Tracer, self: Value, value: Value) -> None:
     exc = _expect(t, self)
     if exc.real is not None:
         t.graph_break("exception-write", "the arguments of an exception from outside are set")
-    exc.args = elements(t, value)
+    exc.args, exc.shown = elements(t, value), value if value.cls is tuple else None
 
 
 @handles(_FIELDS["__context__"])

@@ -1,9 +1,9 @@
 """Errors that a graph would raise after it has changed something that outlives it.
 
 A graph that raises is run again as plain Python, which raises where the program does; but not if
-it changed something before.  So indices are checked early; before anything else that may raise then
-the graph ends, if someone would notice: a handler, or who holds an object that the program has
-changed by that time.
+it changed something before, unless that was kept as it was (:mod:`dynacap.fxlite.replay` says
+when).  So indices are checked early; before anything else that may raise then the graph ends, if
+someone would notice: a handler, or who holds an object that the program has changed by that time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 from dynacap.fxlite.node import Node
 from dynacap.fxlite.passes.early_checks import EarlyChecks
-from dynacap.fxlite.risks import changes_outside, may_raise, raises_midway, storage_of
+from dynacap.fxlite.risks import changes_outside, may_raise, raises_midway, storage_of, written_by
 from dynacap.values.base import is_outside
 from dynacap.values.tracer import Tracer
 
@@ -27,6 +27,7 @@ class LateErrors:
     def __init__(self, run: Callable[..., Any]) -> None:
         self._run = run  # an operation on fakes
         self.noticed = False  # an error of some node, if it comes, is noticed
+        self.inside_try = False  # where the region begins, and what fails is raised
         self._memory: set[int] = set()  # storages of the inputs
         self._unchecked: deque[Node] = deque()  # nodes not yet asked whether they change something
         self._change: Node | None = None  # the first that does
@@ -45,9 +46,10 @@ class LateErrors:
         the graph does not tell.
         """
         self._unchecked.append(node)
-        if not may_raise(node):
+        node.meta["handled"] = handled = self.inside_try or t.inside_try()
+        if not may_raise(node) and not (handled and self._has_history(node)):
             return
-        self.noticed = self.noticed or t.inside_try() or any(map(is_outside, t.touched))
+        self.noticed = self.noticed or handled or any(map(is_outside, t.touched))
         midway = raises_midway(node, self._memory)
         if not self.noticed and not midway:
             return
@@ -62,6 +64,12 @@ class LateErrors:
             if not earlier.meta.get("sets_state") and changes_outside(earlier, self._memory):
                 self._change = self._change or earlier
         return self._change
+
+    def _has_history(self, before: Node) -> bool:
+        """Whether what was changed has a gradient's history now, and cannot become what it was."""
+        change = self._first_change(before)
+        written = () if change is None else written_by(change)
+        return any(each.meta["example_value"].grad_fn is not None for each in written)
 
     def _checked_early(self, change: Node, node: Node) -> bool:
         if self._early is None:
