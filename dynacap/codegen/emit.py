@@ -349,23 +349,31 @@ def _fill_dict(e: Emitter, value: DictValue, name: str) -> None:
 
 
 def _set(e: Emitter, value: SetValue) -> str:
-    cls = value.cls
-    if issubclass(cls, frozenset):
-        if e.filling(value.items) is e.late:
+    cls, late, done = value.cls, e.filling(value.items) is e.late, 0
+    if value.origin is not None and not late and not any(map(_is_changed, value.origin[1])):
+        function, operands, done = value.origin
+        name = e.let("members", f"{e.helper(function)}({e.exprs(operands)})")
+    elif issubclass(cls, frozenset):
+        if late:
             e.machine.graph_break("user-hash", "a frozenset is filled before all else is done")
-        items = ", ".join(e.expr(item) for item in value.items.values())
+        items, done = e.exprs([*value.items.values()]), len(value.steps)
         name = e.let("members", f"frozenset.__new__({e.kind(cls)}, [{items}])")
     else:
         name = e.let("members", e.empty(set, cls))
-        e.fill(lambda: repeat_steps(e, value, name))
+    e.fill(lambda: repeat_steps(e, value, name, done))
     e.fill_attributes(value, name)
     return name
 
 
-def repeat_steps(e: Emitter, value: SetValue, name: str) -> None:
-    """Do to a set what was done to its value, without asking a subclass."""
+def _is_changed(operand: Value) -> bool:
+    """Whether it is an outside set that is another by the time that all is made."""
+    return isinstance(operand, SetValue) and operand.real is not None and bool(operand.steps)
+
+
+def repeat_steps(e: Emitter, value: SetValue, name: str, done: int = 0) -> None:
+    """Do to a set what was done to its value, without asking a subclass, but for the first."""
     lines = e.filling(value.items)
-    for method, group in itertools.groupby(value.steps, key=lambda step: step[0]):
+    for method, group in itertools.groupby(value.steps[done:], key=lambda step: step[0]):
         given = ["" if arg is None else e.expr(arg) for _, arg in group]
         if method == "add":
             lines.append(f"set.update({name}, [{', '.join(given)}])")

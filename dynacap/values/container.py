@@ -103,8 +103,9 @@ class SetValue(Stored):
     ``shadow`` is a real set of the keys to which the same was done, for it has the order that
     CPython would show; None while elements were only added.  ``steps`` are the methods called on
     it since it was made or came in, each with its argument: the order of the elements hangs on
-    them, so they are called again outside.  ``guessed``: the shadow began as the copy of an outside
-    set, whose table may be another.
+    them, so they are called again outside; one that an operation made is made so again: ``origin``
+    has the function, its operands as they were then, and for how many of the steps that stands.
+    ``guessed``: the shadow began as the copy of an outside set, whose table may be another.
     """
 
     items: dict[Key, Value]
@@ -113,6 +114,7 @@ class SetValue(Stored):
     guessed: bool = field(default=False, init=False)
     made: frozenset[Any] | None = field(default=None, init=False)  # the constant, once asked for
     steps: list[tuple[str, Value | None]] = field(default_factory=list, init=False)
+    origin: tuple[Callable[..., Any], list[Value], int] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.real is None:
@@ -136,6 +138,18 @@ class SetValue(Stored):
         changed: set[Key] = self.shadow
         return changed
 
+    def snapshot(self) -> SetValue:
+        """What stands for the set as it is now, where its order matters."""
+        if self.cls is frozenset:
+            return self
+        made = SetValue({**self.items}, set, shadow=set(self.table()))
+        made.guessed = self.guessed
+        if self.real is None:
+            made.steps, made.origin = [*self.steps], self.origin
+        elif not self.steps:
+            made.origin = itself, [self], len(made.steps)
+        return made
+
     def add(self, key: Key, item: Value) -> None:
         """Add an element unless it is there."""
         if key not in self.items:
@@ -154,7 +168,7 @@ class SetValue(Stored):
 
     def clear(self) -> None:
         """Remove all elements."""
-        self.items, self.shadow, self.guessed = {}, set(), False
+        self.items, self.shadow, self.guessed, self.origin = {}, set(), False, None
         self.steps = [("clear", None)] if self.real is not None else []
 
     def constant(self) -> Any:
@@ -163,6 +177,11 @@ class SetValue(Stored):
         if self.made is None:
             self.made = frozenset(_constant_item(item) for item in self.items.values())
         return self.made if self.real is None else self.real  # which may show another order
+
+
+def itself(outside: Any) -> Any:
+    """An outside set, where it is an operand unchanged."""
+    return outside
 
 
 @fields

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from dynacap.guards.iterators import VIEWS, Container, container
 from dynacap.guards.source import Source
 from dynacap.values.base import Const, Value, fields
 from dynacap.values.build import builds, guard_type
-from dynacap.values.container import DictValue, SetValue, TupleValue
+from dynacap.values.container import DictValue, SetValue, TupleValue, fresh_dict
 from dynacap.values.iterator import dict_entry, walks
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library import sets
@@ -83,21 +84,40 @@ def _entries(t: Tracer, self: DictView) -> sets.Keyed:
 
 
 def _register_set_operation(
-    name: str, combine: Callable[[sets.Keyed, sets.Keyed], sets.Keyed]
+    operation: Callable[..., Any], combine: Callable[[sets.Keyed, sets.Keyed], sets.Keyed]
 ) -> None:
-    @handles(*methods(f"__{name}__", *VIEWS))
-    def operate(t: Tracer, self: DictView, other: Value, /) -> Value:
-        return SetValue(combine(_entries(t, self), sets.keyed_elements(t, elements(t, other))))
+    def combined(t: Tracer, left: Value, right: Value) -> Value:
+        """What a real set operation gives for views, and for other iterables beside them."""
+        given = [each if _is_view(each) else sets.walked_once(t, each) for each in (left, right)]
+        keyed = [_entries(t, each) if _is_view(each) else sets.keyed_of(t, each) for each in given]
+        tables = [
+            dict.fromkeys(entries).keys() if _is_view(each) else sets.table_of(t, each)
+            for each, entries in zip(given, keyed, strict=True)
+        ]
+        made = SetValue(combine(*keyed), shadow=operation(*tables))
+        made.origin = operation, [_as_it_is(t, each) for each in given], len(made.steps)
+        made.guessed = any(getattr(each, "kind", "") == "items" for each in given)
+        return made
 
-    @handles(*methods(f"__r{name}__", *VIEWS))
-    def operate_reflected(t: Tracer, self: DictView, other: Value, /) -> Value:
-        return SetValue(combine(sets.keyed_elements(t, elements(t, other)), _entries(t, self)))
+    name = operation.__name__.strip("_")
+    handles(*methods(f"__{name}__", *VIEWS))(lambda t, self, other, /: combined(t, self, other))
+    handles(*methods(f"__r{name}__", *VIEWS))(lambda t, self, other, /: combined(t, other, self))
 
 
-_register_set_operation("and", sets.intersect)
-_register_set_operation("sub", sets.subtract)
-_register_set_operation("or", sets.unite)
-_register_set_operation("xor", sets.differ)
+def _is_view(value: Value) -> TypeGuard[DictView]:
+    return isinstance(value, DictView)
+
+
+def _as_it_is(t: Tracer, operand: Value) -> Value:
+    if not _is_view(operand):
+        return sets.snapshot(t, operand)
+    return DictView(fresh_dict(t, operand.over.items(t)), operand.kind)
+
+
+_register_set_operation(operator.and_, sets.intersect)
+_register_set_operation(operator.sub, sets.subtract)
+_register_set_operation(operator.or_, sets.unite)
+_register_set_operation(operator.xor, sets.differ)
 
 
 _ROWS: dict[str, Operation] = {

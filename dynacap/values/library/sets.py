@@ -6,16 +6,18 @@ the same was done; elements whose hash capture does not know break there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dynacap.guards.raw import storage
 from dynacap.values.base import Const, Value, is_const
-from dynacap.values.container import DictValue, ListValue, SetValue
+from dynacap.values.container import DictValue, ListValue, SetValue, fresh_dict
 from dynacap.values.data_model import advance, iterate
 from dynacap.values.iterator import SetIterator
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import (
+    NONE,
     as_storage,
     handles,
     methods,
@@ -56,7 +58,34 @@ def table_of(t: Tracer, iterable: Value) -> Any:
     if isinstance(stored, SetValue):
         return stored.table()
     keys = list(keyed_of(t, iterable))
-    return dict.fromkeys(keys) if isinstance(iterable, DictValue) else keys
+    return dict.fromkeys(keys) if iterable.cls is dict else keys
+
+
+def snapshot(t: Tracer, iterable: Value) -> Value:
+    """The same as a value: what a set was given, as it was then."""
+    stored = as_storage(t, iterable)
+    if isinstance(stored, SetValue):
+        return stored.snapshot()
+    items = [*keyed_of(t, iterable).values()]
+    if iterable.cls is dict:
+        return fresh_dict(t, ((item, NONE) for item in items))
+    return ListValue(items)
+
+
+def made_by(
+    t: Tracer, function: Callable[..., Any], operands: Sequence[Value], items: Keyed
+) -> SetValue:
+    """The set that a function gives for operands, which holds these elements."""
+    table = function(*(table_of(t, each) for each in operands))
+    made = SetValue(items, frozenset if isinstance(table, frozenset) else set, shadow=table)
+    made.origin = function, [snapshot(t, each) for each in operands], len(made.steps)
+    made.guessed = any(isinstance(each, SetValue) and each.guessed for each in operands)
+    return made
+
+
+def method_of(self: Value, name: str) -> Any:
+    """The method of its built-in type."""
+    return vars(frozenset if issubclass(self.cls, frozenset) else set)[name]
 
 
 def ordered(t: Tracer, self: SetValue) -> list[Value]:
@@ -84,7 +113,7 @@ def update(t: Tracer, self: SetValue, iterable: Value) -> None:
         self.add(t.key_of(item, set), item)
 
 
-def _walked_once(t: Tracer, iterable: Value) -> Value:
+def walked_once(t: Tracer, iterable: Value) -> Value:
     """Iterators cannot be asked twice; their elements can."""
     if isinstance(as_storage(t, iterable), (SetValue, DictValue)):
         return iterable
@@ -101,12 +130,15 @@ def _init(t: Tracer, self: SetValue, iterable: Value | None = None, /) -> None:
 
 @handles(frozenset.__new__)
 def _new_frozen(t: Tracer, cls: Value, iterable: Value | None = None, /) -> Value:
-    type_ = cls.known()
-    if iterable is not None and type_ is frozenset and iterable.cls is frozenset:
+    if iterable is None:
+        return SetValue({}, cls.known())
+    if cls.known() is iterable.cls is frozenset:
         return iterable
-    made = SetValue({}, type_)
-    if iterable is not None:
-        update(t, made, iterable)
+    given = walked_once(t, iterable)
+    made = made_by(t, frozenset, [given], {**keyed_of(t, given)})
+    if cls.known() is not frozenset and made.origin is not None:
+        made.cls, (_, operands, count) = cls.known(), made.origin
+        made.origin = frozenset.__new__, [cls, *operands], count
     return made
 
 
@@ -171,15 +203,7 @@ def _clear(t: Tracer, self: SetValue, /) -> None:
 def _copy(t: Tracer, self: SetValue, /) -> Value:
     if self.cls is frozenset:
         return self
-    return _made_of(self, dict(self.items), set(self.table()))
-
-
-def _made_of(self: SetValue, items: Keyed, table: Any) -> SetValue:
-    """A new set of the kind of another, from which its order comes."""
-    kind = frozenset if issubclass(self.cls, frozenset) else set
-    made = SetValue(items, kind, shadow=table)
-    made.guessed = self.guessed
-    return made
+    return made_by(t, method_of(self, "copy"), [self], {**self.items})
 
 
 def unite(left: Keyed, right: Keyed) -> Keyed:
@@ -205,26 +229,23 @@ def differ(left: Keyed, right: Keyed) -> Keyed:
 
 def apply(t: Tracer, self: SetValue, method: str, combine: Combine, other: Value) -> None:
     """Call a method that changes the set by what another iterable holds."""
-    other = _walked_once(t, other)
-    stored, keyed, table = as_storage(t, other), keyed_of(t, other), table_of(t, other)
-    given = other  # a frozenset as it is: the very table, whose collisions are copied with it
-    if not issubclass(other.cls, frozenset):
-        is_set = isinstance(stored, SetValue)
-        given = SetValue({**keyed}, shadow=set(table)) if is_set else ListValue([*keyed.values()])
-    getattr(self.changing(), method)(table)
-    self.items = combine(self.items, keyed)
+    other = walked_once(t, other)
+    given = snapshot(t, other)
+    self.guessed = self.guessed or (isinstance(given, SetValue) and given.guessed)
+    getattr(self.changing(), method)(table_of(t, other))
+    self.items = combine(self.items, keyed_of(t, other))
     self.steps.append((method, given))
 
 
-def _register_operators(symbol: str, plain: str, inplace: str, combine: Combine) -> None:
+def _register_operators(symbol: str, inplace: str, combine: Combine) -> None:
     """``a | b``, ``a |= b`` or their kin, between sets only."""
 
     def combined(t: Tracer, left: Value, right: Value) -> Value:
         left, right = as_storage(t, left), as_storage(t, right)
         if not isinstance(left, SetValue) or not isinstance(right, SetValue):
             return not_implemented()
-        table = getattr(set, plain)(set(left.table()), right.table())
-        return _made_of(left, combine(left.items, right.items), table)
+        method = method_of(left, f"__{symbol}__")
+        return made_by(t, method, [left, right], combine(left.items, right.items))
 
     @handles(*methods(f"__{symbol}__", *_BOTH))
     def operate(t: Tracer, self: SetValue, other: Value, /) -> Value:
@@ -248,23 +269,21 @@ def _register_methods(plain: str, inplace: str, combine: Combine) -> None:
 
     def check_count(t: Tracer, name: str, self: SetValue, others: tuple[Value, ...]) -> None:
         if plain == "symmetric_difference" and len(others) != 1:
-            kind = next(kind for kind in _BOTH if issubclass(self.cls, kind))
-            bad_arguments(t, vars(kind)[name], [self, *others], {})
+            bad_arguments(t, method_of(self, name), [self, *others], {})
 
     @handles(*methods(plain, *_BOTH))
     def method(t: Tracer, self: SetValue, /, *others: Value) -> SetValue:
         check_count(t, plain, self, others)
-        made = _made_of(self, dict(self.items), set(self.table()))
-        for other in others:
-            apply(t, made, inplace, combine, other)
-        return made
+        walked = [walked_once(t, other) for other in others]
+        keyed = functools.reduce(combine, (keyed_of(t, each) for each in walked), {**self.items})
+        return made_by(t, method_of(self, plain), [self, *walked], keyed)
 
     @handles(*methods(inplace, *_BOTH))
     def method_inplace(t: Tracer, self: SetValue, /, *others: Value) -> None:
         check_count(t, inplace, self, others)
         t.touch(self)
         if plain == "intersection":  # all of it or nothing
-            others = tuple(SetValue(keyed_of(t, _walked_once(t, other))) for other in others)
+            others = tuple(walked_once(t, other) for other in others)
         for other in others:
             if plain == "union":
                 update(t, self, other)
@@ -273,7 +292,7 @@ def _register_methods(plain: str, inplace: str, combine: Combine) -> None:
 
 
 def _register_operation(symbol: str, plain: str, inplace: str, combine: Combine) -> None:
-    _register_operators(symbol, plain, inplace, combine)
+    _register_operators(symbol, inplace, combine)
     _register_methods(plain, inplace, combine)
 
 
