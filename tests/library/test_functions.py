@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import check_same, program
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -392,6 +393,9 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "a method of a number": lambda: types.MethodType(3, [1]),  # type: ignore[arg-type]
     "a method of none": lambda: types.MethodType(None, None),  # type: ignore[arg-type]
     "a method without an object": lambda: types.MethodType(len, None),
+    "a descriptor's method": lambda: (lambda: 0).__get__(),  # type: ignore[call-arg]
+    "a comparison key beside another": lambda: functools.cmp_to_key(max)(1) == 1,
+    "a comparison key on the right": lambda: 1 >= functools.cmp_to_key(max)(1),  # type: ignore[operator]
 }
 
 
@@ -405,3 +409,37 @@ def test_calls_that_are_refused(name: str) -> None:
         raise AssertionError
 
     check_same(told, (X,))
+
+
+@program((X,))
+def test_a_comparison_key_of_nothing(x: Tensor) -> Any:
+    key: Any = functools.cmp_to_key(lambda a, b: a - b)
+    told: list[Any] = []
+    try:
+        told.append(key(1) < key)
+    except AttributeError as error:
+        told.append(str(error))
+    return x + 1, told, key(1) < key(2), key(2) == key(2)
+
+
+def test_a_module_that_is_given_another_class() -> None:
+    module: Any = types.ModuleType("made")
+    module.scale = 2
+
+    class Other(types.ModuleType):
+        @property
+        def scale(self) -> int:
+            return 3
+
+        def __getattr__(self, name: str) -> int:
+            return 5
+
+    def function(x: Tensor) -> Any:
+        return x * module.scale + getattr(module, "shift", 1)
+
+    compiled = dynacap.compile(function)
+    for _ in range(3):
+        for kind in (types.ModuleType, Other):
+            module.__class__ = kind
+            for _ in range(2):
+                assert torch.equal(compiled(X), function(X))

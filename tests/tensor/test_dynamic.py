@@ -303,3 +303,10 @@ def test_kernels_that_know_symbolic_sizes_in_python_alone() -> None:
         return z.baddbmm(batch1=y, batch2=y.transpose(-1, -2), beta=1.0, alpha=0.5)
 
     check_same(program, *((torch.ones(n, 8),) for n in (2, 3, 5)), breaks=0, graphs=2)
+
+
+def test_a_number_beside_one_that_is_too_long_to_write() -> None:
+    def function(x: Tensor, n: int) -> Any:
+        return x * n, n > 10**5000, n == -(10**5000), 10**5000 < n
+
+    check_same(function, *((torch.ones(2), n) for n in (2, 3, 4)))

@@ -19,12 +19,12 @@ from dynacap.values.library.handlers import (
     handles,
     handles_rows,
     is_none,
-    not_implemented,
     real_of_known,
 )
 from dynacap.values.natives import native_code
 from dynacap.values.stand_in import for_real
 from dynacap.values.tracer import Tracer
+from dynacap.values.wording import error_of
 
 _PARTIAL = functools.partial.__dict__
 _KEY_TYPE: Any = ComparisonKey.cls
@@ -90,7 +90,9 @@ def _register_key_comparison(name: str, symbol: str) -> None:
     @handles(_KEY_TYPE.__dict__[name])
     def compare_keys(t: Tracer, self: ComparisonKey, other: Value, /) -> Value:
         if not isinstance(other, ComparisonKey) or self.obj is None or other.obj is None:
-            return not_implemented()
+            bare = functools.cmp_to_key(max)
+            other_kind = bare if isinstance(other, ComparisonKey) else None
+            t.raise_real(error_of(vars(_KEY_TYPE)[name], bare, other_kind))
         return compare(t, symbol, t.call(self.compare, [self.obj, other.obj]), Const(0))
 
 

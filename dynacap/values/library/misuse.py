@@ -13,7 +13,7 @@ from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
 _METHODS = (types.WrapperDescriptorType, types.MethodDescriptorType)
-_SAMPLES: dict[Any, Any] = {range: range(0), slice: slice(0)}
+_SAMPLES: dict[Any, Any] = {range: range(0), slice: slice(0), types.FunctionType: like}
 _ABOUT_COUNTS = re.compile(
     r"\btakes\b|needs at least|not enough|expected .*\bargument|keyword|missing required"
 )

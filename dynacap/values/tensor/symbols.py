@@ -289,6 +289,8 @@ class Symbols:
             answer = real(_operand(left), _operand(right))
         try:
             return Const(bool(answer))
+        except ValueError:  # a number of more digits than Python writes
+            return None
         except GuardOnDataDependentSymNode:
             node = t.tensors.add_known(t, real, [left, right], answer)
             return SymbolValue(answer, self.settle, node=node)
