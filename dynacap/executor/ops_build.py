@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from dynacap.executor.frame import Frame
 from dynacap.executor.machine import Machine
 from dynacap.executor.registry import handles, operation
-from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import MISSING, Const, Known, Value
+from dynacap.opcodes.instruction import Format, Instruction
+from dynacap.values.base import MISSING, NONE, Const, Known, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue, fresh_dict
 from dynacap.values.data_model import drain, find_attribute, iterate, length, unpack
 from dynacap.values.data_model.items import is_iterable
@@ -18,30 +18,16 @@ from dynacap.values.library.lists import append
 from dynacap.values.library.sets import add, update
 from dynacap.values.library.templates import interpolation, template
 
-_SEQUENCE_FLAG, _MAPPING_FLAG = 1 << 5, 1 << 6
 
-
-@handles("BUILD_SET")
-def build_set(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop n, push a set."""
+def _set(m: Machine, count: int, *items: Value) -> Value:
     made = SetValue({})
-    for item in f.pop_many(i.arg):
+    for item in items:
         made.add(m.key_of(item, set), item)
-    f.stack.append(made)
+    return made
 
 
-@handles("BUILD_MAP")
-def build_map(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop n pairs, push a dict."""
-    flat = f.pop_many(2 * i.arg)
-    f.stack.append(fresh_dict(m, zip(flat[::2], flat[1::2], strict=True)))
-
-
-@handles("BUILD_CONST_KEY_MAP")
-def build_const_key_map(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop a tuple of keys and n values, push a dict."""
-    names = [Const(key) for key in f.pop().constant()]
-    f.stack.append(fresh_dict(m, zip(names, f.pop_many(i.arg), strict=True)))
+def _map(m: Machine, keys: Iterable[Value], values: Iterable[Value]) -> Value:
+    return fresh_dict(m, zip(keys, values, strict=True))
 
 
 @handles("FORMAT_VALUE")
@@ -57,34 +43,12 @@ def format_value(m: Machine, f: Frame, i: Instruction) -> None:
         f.stack.append(m.call(Known(format), [value, spec]))
 
 
-@handles("BUILD_INTERPOLATION")
-def build_interpolation(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop a format spec if there is one, a text and a value; push the part of a template."""
-    spec = f.pop() if i.arg.has_spec else Const("")
-    text, value = f.pop(), f.pop()
-    f.push(interpolation(value, text, i.arg.conversion, spec))
+def _interpolation(m: Machine, how: Format, value: Value, text: Value, *spec: Value) -> Value:
+    return interpolation(value, text, how.conversion, *(spec or [Const("")]))
 
 
-@handles("BUILD_TEMPLATE")
-def build_template(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop a tuple of interpolations and one of strings, push a template."""
-    interpolations, strings = f.pop(), f.pop()
-    assert isinstance(interpolations, TupleValue) and isinstance(strings, TupleValue)
-    f.push(template(strings, interpolations))
-
-
-def _peek(f: Frame, depth: int) -> Value:
-    value = f.stack[-depth]
-    assert isinstance(value, Value)
-    return value
-
-
-def _into(name: str, count: int, apply: Callable[..., object]) -> None:
-    def handler(m: Machine, f: Frame, i: Instruction) -> None:
-        operands = f.pop_many(count)
-        apply(m, _peek(f, i.arg), *operands)
-
-    handles(name)(handler)
+def _template(m: Machine, _: None, strings: TupleValue, interpolations: TupleValue) -> Value:
+    return template(strings, interpolations)
 
 
 def _extend(m: Machine, made: ListValue, iterable: Value) -> None:
@@ -107,26 +71,9 @@ def _update(m: Machine, made: DictValue, mapping: Value) -> None:
         store(m, made, key, value)
 
 
-# What is popped goes into the container that lies as deep as the operand says.
-_into("LIST_APPEND", 1, append)
-_into("LIST_EXTEND", 1, _extend)
-_into("SET_ADD", 1, add)
-_into("SET_UPDATE", 1, update)
-_into("MAP_ADD", 2, store)
-_into("DICT_UPDATE", 1, _update)
-_into("DICT_MERGE", 1, _merge)
-
-operation("BUILD_TUPLE", None, lambda m, count, *items: TupleValue([*items]))
-operation("BUILD_LIST", None, lambda m, count, *items: ListValue([*items]))
-operation("BUILD_STRING", None, lambda m, n, *parts: Const("".join([p.constant() for p in parts])))
-
-
-@handles("LIST_TO_TUPLE")
-def list_to_tuple(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace a list by a tuple."""
-    made = f.pop()
-    assert isinstance(made, ListValue)
-    f.stack.append(TupleValue(list(made.items)))
+def _into(change: Callable[..., None], count: int = 1) -> Callable[..., None]:
+    """What is popped goes into the container that lies as deep below as the operand says."""
+    return lambda m, depth, *seen: change(m, seen[-depth - count], *seen[-count:])
 
 
 def _to_unpack(m: Machine, obj: Value, most: int = sys.maxsize) -> list[Value]:
@@ -163,28 +110,11 @@ def unpack_ex(m: Machine, f: Frame, i: Instruction) -> None:
     f.stack.extend(reversed(items[:before]))
 
 
-@handles("GET_LEN")
-def get_len(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push the length of the top."""
-    f.stack.append(Const(length(m, _peek(f, 1))))
+def _has_flag(flag: int) -> Callable[..., Value]:
+    return lambda m, _, subject: Const(bool(subject.cls.__flags__ & flag))
 
 
-@handles("MATCH_MAPPING")
-def match_mapping(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push whether the top is a mapping."""
-    f.stack.append(Const(bool(_peek(f, 1).cls.__flags__ & _MAPPING_FLAG)))
-
-
-@handles("MATCH_SEQUENCE")
-def match_sequence(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push whether the top is a sequence."""
-    f.stack.append(Const(bool(_peek(f, 1).cls.__flags__ & _SEQUENCE_FLAG)))
-
-
-@handles("MATCH_KEYS")
-def match_keys(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push the values of the keys on top in the mapping below, or None if one is missing."""
-    keys, mapping = _peek(f, 1), _peek(f, 2)
+def _match_keys(m: Machine, _: None, mapping: Value, keys: Value) -> Value:
     if not isinstance(mapping, DictValue) or not isinstance(keys, TupleValue):
         m.graph_break("match", "a mapping pattern on something that is no dict")
     wanted = [m.key_of(m.force(key)) for key in keys.items]
@@ -192,27 +122,22 @@ def match_keys(m: Machine, f: Frame, i: Instruction) -> None:
         m.graph_break("match", "a mapping pattern with a key that is there twice")
     found = [mapping.get(m, key) for key in wanted]
     missing = any(value is None for value in found)
-    f.stack.append(Const(None) if missing else TupleValue([v for v in found if v is not None]))
+    return NONE if missing else TupleValue([v for v in found if v is not None])
 
 
-@handles("MATCH_CLASS")
-def match_class(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop names, class and subject; push the attributes to match, or None."""
-    names, cls_value, subject = f.pop(), f.pop(), f.pop()
+def _match_class(m: Machine, count: int, subject: Value, cls_value: Value, names: Value) -> Value:
     if not m.call(Known(isinstance), [subject, cls_value]).constant():
-        f.stack.append(Const(None))
-        return
-    attributes = [*_positional_names(m, cls_value, i.arg), *names.constant()]
+        return NONE
+    attributes = [*_positional_names(m, cls_value, count), *names.constant()]
     found: list[Value] = []
     if len(set(attributes)) < len(attributes):
         m.graph_break("match", "a class pattern with two sub-patterns for one attribute")
     for name in attributes:
         value = subject if name is None else find_attribute(m, subject, name)
         if value is None:
-            f.stack.append(Const(None))
-            return
+            return NONE
         found.append(value)
-    f.stack.append(TupleValue(found))
+    return TupleValue(found)
 
 
 _SELF_MATCHING = (
@@ -234,3 +159,31 @@ def _positional_names(m: Machine, cls_value: Value, count: int) -> list[str | No
     if len(names) < count or any(name.cls is not str for name in names):
         m.graph_break("match", "a class pattern that does not fit __match_args__")
     return [name.constant() for name in names]
+
+
+# name -> what becomes of the machine, the operand, and what is popped or looked at
+_OPERATIONS: dict[str, Callable[..., Value | None]] = {
+    "BUILD_TUPLE": lambda m, count, *items: TupleValue([*items]),
+    "BUILD_LIST": lambda m, count, *items: ListValue([*items]),
+    "BUILD_STRING": lambda m, n, *parts: Const("".join([part.constant() for part in parts])),
+    "BUILD_SET": _set,
+    "BUILD_MAP": lambda m, count, *flat: _map(m, flat[::2], flat[1::2]),
+    "BUILD_CONST_KEY_MAP": lambda m, n, *values: _map(m, m.unpack(values[-1]), values[:-1]),
+    "BUILD_INTERPOLATION": _interpolation,
+    "BUILD_TEMPLATE": _template,
+    "LIST_APPEND": _into(append),
+    "LIST_EXTEND": _into(_extend),
+    "SET_ADD": _into(add),
+    "SET_UPDATE": _into(update),
+    "MAP_ADD": _into(store, 2),
+    "DICT_UPDATE": _into(_update),
+    "DICT_MERGE": _into(_merge),
+    "LIST_TO_TUPLE": lambda m, _, made: TupleValue([*made.items]),
+    "GET_LEN": lambda m, _, subject: Const(length(m, subject)),
+    "MATCH_MAPPING": _has_flag(1 << 6),
+    "MATCH_SEQUENCE": _has_flag(1 << 5),
+    "MATCH_KEYS": _match_keys,
+    "MATCH_CLASS": _match_class,
+}
+for _name, _apply in _OPERATIONS.items():
+    operation(_name, _apply)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from dynacap.executor.exceptions import leave_trail, push_handled
 from dynacap.executor.frame import Frame, PreviousException
@@ -48,10 +48,8 @@ def _exception(m: Machine, value: Value, what: str = "exceptions") -> ExceptionV
     return value
 
 
-@handles("RERAISE")
-def reraise(m: Machine, f: Frame, i: Instruction) -> None:
-    """Pop an exception and raise it again."""
-    raise UserRaise(f.pop())
+def _reraise(m: Machine, depth: int, *seen: Value) -> NoReturn:
+    raise UserRaise(seen[-1])
 
 
 @handles("PUSH_EXC_INFO")
@@ -75,15 +73,6 @@ def pop_except(m: Machine, f: Frame, i: Instruction) -> None:
     # Cleanup code pops a copy; what it copied stays on the stack and is no more than a value.
     left = previous.exc or Const(None)
     f.stack[:] = [left if item is previous else item for item in f.stack]
-
-
-@handles("CHECK_EXC_MATCH")
-def check_exc_match(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the class on top by whether the exception below matches it."""
-    wanted = f.pop()
-    exc = f.stack[-1]
-    assert isinstance(exc, Value)
-    f.stack.append(Const(_matches(m, exc, wanted)))
 
 
 def _matches(m: Machine, exc: Value, wanted: Value) -> bool:
@@ -118,12 +107,6 @@ def check_eg_match(m: Machine, f: Frame, i: Instruction) -> None:
     m.handled = handling[-1].current = match
 
 
-@handles("PREP_RERAISE_STAR")
-def prep_reraise_star(m: Machine, f: Frame, i: Instruction) -> None:
-    """Replace the exception caught and the list of those raised by what is to be raised."""
-    f.push(m.call(m.wrap(raise_star, None), f.pop_many(2)))
-
-
 @handles("BEFORE_WITH", "BEFORE_ASYNC_WITH")
 def before_with(m: Machine, f: Frame, i: Instruction) -> None:
     """Replace a context manager by its bound ``__exit__`` and the result of ``__enter__``."""
@@ -149,12 +132,12 @@ def _bound(m: Machine, manager: Value, name: str) -> Value:
     return found
 
 
-@handles("WITH_EXCEPT_START")
-def with_except_start(m: Machine, f: Frame, i: Instruction) -> None:
-    """Call ``__exit__`` (so many deep) with the exception on top; push its result."""
-    exc, exit_ = f.stack[-1], f.stack[-i.arg]
-    assert isinstance(exc, Value) and isinstance(exit_, Value)
-    f.push(m.call(exit_, [m.class_value(exc.cls), exc, traceback_of(m, exc)]))
+def _with_except_start(m: Machine, depth: int, exit_: Value, *above: Value) -> Value:
+    return m.call(exit_, [m.class_value(above[-1].cls), above[-1], traceback_of(m, above[-1])])
 
 
-operation("LOAD_SPECIAL", 1, lambda m, name, manager: _bound(m, manager, name))
+operation("RERAISE", _reraise)
+operation("CHECK_EXC_MATCH", lambda m, _, exc, wanted: Const(_matches(m, exc, wanted)))
+operation("PREP_RERAISE_STAR", lambda m, _, *both: m.call(m.wrap(raise_star, None), [*both]))
+operation("WITH_EXCEPT_START", _with_except_start)
+operation("LOAD_SPECIAL", lambda m, name, manager: _bound(m, manager, name))

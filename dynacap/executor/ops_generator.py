@@ -11,16 +11,10 @@ from dynacap.executor.machine import Machine
 from dynacap.executor.outside_generators import read_frame
 from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import MISSING, Const, Sentinel, UserRaise, Value
+from dynacap.values.base import MISSING, NONE, Const, Sentinel, UserRaise, Value
 from dynacap.values.data_model import call_special, get_attribute
 from dynacap.values.data_model.items import stop_value
 from dynacap.values.function import GeneratorValue
-
-
-@handles("RETURN_GENERATOR")
-def return_generator(m: Machine, f: Frame, i: Instruction) -> None:
-    """The generator was made when the function was called; the first resume starts here."""
-    f.push(Const(None))
 
 
 @handles("YIELD_VALUE")
@@ -51,11 +45,15 @@ def send(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("CLEANUP_THROW")
 def cleanup_throw(m: Machine, f: Frame, i: Instruction) -> None:
     """An exception came out of ``yield from``: if the iterator ended so, go on with its value."""
-    _, _, exc = f.pop_many(3)
-    if not issubclass(exc.cls, StopIteration):
+    exc = f.pop_many(3)[-1]
+    _expect(StopIteration, exc)
+    f.stack += [NONE, stop_value(exc)]
+
+
+def _expect(kind: type, exc: Value) -> None:
+    """Raise on what is another exception."""
+    if not issubclass(exc.cls, kind):
         raise UserRaise(exc)
-    f.push(Const(None))
-    f.push(stop_value(exc))
 
 
 @handles("STOPITERATION_ERROR")
@@ -96,21 +94,9 @@ def _asked(m: Machine, obj: Value, name: str, wanted: str = "") -> Value:
     return found
 
 
-operation("GET_AWAITABLE", 1, lambda m, _, obj: _awaitable(m, obj))
-operation("GET_AITER", 1, lambda m, _, obj: _asked(m, obj, "__aiter__", "__anext__"))
-
-
-@handles("GET_ANEXT")
-def get_anext(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push what is to be awaited for the next item of the asynchronous iterator on top."""
-    iterator = f.stack[-1]
-    assert isinstance(iterator, Value)
-    f.push(_awaitable(m, _asked(m, iterator, "__anext__")))
-
-
-@handles("END_ASYNC_FOR")
-def end_async_for(m: Machine, f: Frame, i: Instruction) -> None:
-    """The loop ends by a StopAsyncIteration; another exception is raised on."""
-    _, exc = f.pop_many(2)
-    if not issubclass(exc.cls, StopAsyncIteration):
-        raise UserRaise(exc)
+# The generator was made when its function was called; the first resume starts here.
+operation("RETURN_GENERATOR", lambda m, _: NONE)
+operation("GET_AWAITABLE", lambda m, _, obj: _awaitable(m, obj))
+operation("GET_AITER", lambda m, _, obj: _asked(m, obj, "__aiter__", "__anext__"))
+operation("GET_ANEXT", lambda m, _, iterator: _awaitable(m, _asked(m, iterator, "__anext__")))
+operation("END_ASYNC_FOR", lambda m, _, iterator, exc: _expect(StopAsyncIteration, exc))

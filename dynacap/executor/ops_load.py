@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from dynacap.executor.frame import Frame
 from dynacap.executor.machine import Machine
-from dynacap.executor.registry import handles
+from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import DELETED, NULL, Const, Known, Lazy, Sentinel, Value
 from dynacap.values.object import CellValue, ExceptionValue
@@ -204,12 +204,11 @@ def _package(m: Machine, f: Frame) -> str | None:
     return None if found is None else found.constant()
 
 
-@handles("IMPORT_FROM")
-def import_from(m: Machine, f: Frame, i: Instruction) -> None:
-    """Push a name of the module on top of the stack."""
-    module = f.stack[-1]
-    assert isinstance(module, Value)
-    found = m.find_attribute(module, i.arg)
+def _import_from(m: Machine, name: str, module: Value) -> Value | None:
+    found = m.find_attribute(module, name)
     if found is None and isinstance(module, Known) and isinstance(module.value, types.ModuleType):
-        m.graph_break("import", f"cannot import {i.arg!r} from {module.value.__name__!r}")
-    f.stack.append(found)  # type: ignore[arg-type]
+        m.graph_break("import", f"cannot import {name!r} from {module.value.__name__!r}")
+    return found
+
+
+operation("IMPORT_FROM", _import_from)

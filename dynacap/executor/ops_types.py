@@ -35,4 +35,4 @@ def _set_parameters(m: Machine, _: Any, function: FunctionValue, parameters: Val
     return function
 
 
-operation(_SET, 2, _set_parameters)
+operation(_SET, _set_parameters)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dynacap.opcodes.canonical import pops, window
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Sentinel, Value
 
@@ -30,14 +31,16 @@ def handles(*names: str) -> Callable[[OpHandler], OpHandler]:
     return register
 
 
-def operation(name: str, count: int | None, apply: Callable[..., Value | None]) -> None:
-    """Register an instruction that pops ``count`` values (None: as many as its operand says) and
-    pushes what ``apply`` makes of its operand and of them, the deepest first, if anything.
+def operation(name: str, apply: Callable[..., Value | None]) -> None:
+    """Register an instruction that pushes what ``apply`` makes, if anything, of its operand and of
+    the values that it looks at, the deepest first; it pops as many of them as it is known to.
     """
 
     def handler(m: Machine, f: Frame, i: Instruction) -> None:
-        operand: Any = i.arg
-        made = apply(m, operand, *f.pop_many(operand if count is None else count))
+        depth = len(f.stack)
+        seen = f.stack[depth - window(i) :]
+        del f.stack[depth - pops(i) :]
+        made = apply(m, i.arg, *seen)
         if made is not None:
             f.stack.append(made)
 
