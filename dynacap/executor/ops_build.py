@@ -71,9 +71,13 @@ def _update(m: Machine, made: DictValue, mapping: Value) -> None:
         store(m, made, key, value)
 
 
-def _into(change: Callable[..., None], count: int = 1) -> Callable[..., None]:
+def _into(change: Callable[..., object], count: int = 1) -> Callable[..., None]:
     """What is popped goes into the container that lies as deep below as the operand says."""
-    return lambda m, depth, *seen: change(m, seen[-depth - count], *seen[-count:])
+
+    def into(m: Machine, depth: int, *seen: Value) -> None:
+        change(m, seen[-depth - count], *seen[-count:])
+
+    return into
 
 
 def _to_unpack(m: Machine, obj: Value, most: int = sys.maxsize) -> list[Value]:
