@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 _AUTOCAST_DEVICES = ("cpu", "cuda")
 _functorch: Any = torch._C._functorch
-_saved_tensors_hooks: Any = torch._C._autograd._top_saved_tensors_default_hooks
+_hooks: Any = torch._C._autograd
+why_no_hooks: Callable[[], str | None] = _hooks._saved_tensors_hooks_get_disabled_error_message
 
 
 class State(NamedTuple):
@@ -19,6 +23,7 @@ class State(NamedTuple):
     nesting: int
     casts: tuple[tuple[bool, torch.dtype], ...]
     transforms: int
+    no_hooks: str | None  # the error of who sets hooks of saved tensors
 
 
 def current_state() -> State:
@@ -33,12 +38,14 @@ def current_state() -> State:
         _autocast_nesting(),
         casts,
         transform_depth(),
+        why_no_hooks(),
     )
 
 
 def restore_state(state: State) -> None:
     """Have that state again, whatever a graph left."""
     leave_transforms(state.transforms)
+    forbid_hooks(state.no_hooks)
     torch._C._set_grad_enabled(state.recording)
     torch.set_autocast_cache_enabled(state.cached_casts)
     while _autocast_nesting() < state.nesting:
@@ -62,14 +69,32 @@ def transform_depth() -> int:
     return level
 
 
+def is_tracked(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is of a transform's, active or over: batched, or recorded for a gradient."""
+    return bool(_functorch.is_functorch_wrapped_tensor(tensor))
+
+
 def leave_transforms(depth: int) -> None:
     """Leave the transforms above that depth, which something raised out of."""
     while transform_depth() > depth:
         _functorch.pop_dynamic_layer_stack()
 
 
+def outside_transforms() -> contextlib.AbstractContextManager[Any]:
+    """Have no transform be active for a while."""
+    return temporarily_clear_interpreter_stack() if transform_depth() else contextlib.nullcontext()
+
+
 def hooks_of_saved_tensors() -> bool:
     """Whether hooks are told of the tensors that autograd saves: one of them may raise, as a
     checkpoint's does to stop what it runs again, and has seen the call that it came out of.
     """
-    return _saved_tensors_hooks(True) is not None
+    return _hooks._top_saved_tensors_default_hooks(True) is not None
+
+
+def forbid_hooks(message: str | None) -> None:
+    """Have hooks of saved tensors raise that; allow them by None."""
+    if message is None:
+        _hooks._saved_tensors_hooks_enable()
+    else:
+        _hooks._saved_tensors_hooks_disable(message)

@@ -77,6 +77,8 @@ def _python_operations() -> Iterator[Any]:
         if made_here or value.__qualname__.startswith("boolean_dispatch.<locals>"):
             yield value
     yield from (predispatch._add_batch_dim, predispatch._remove_batch_dim)
+    yield from (predispatch._make_dual, predispatch._unpack_dual)
+    yield from (torch._C._functorch._wrap_for_grad, predispatch._unwrap_for_grad)
     yield from (torch.unravel_index, torch.pca_lowrank, torch.svd_lowrank, torch.lobpcg)
 
 

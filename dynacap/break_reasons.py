@@ -175,7 +175,7 @@ _LANGUAGE = _reasons(
      "use constants or plain objects as keys"),
     ("set-order", "The order of a set's elements hangs on their addresses.",
      "use a list or a dict where the order shows"),
-    ("outside-set", "A set from outside holds more than constants.",
+    ("outside-set", "A set from outside holds more than constants, classes and functions.",
      "pass a list, a tuple or a dict"),
     ("outside-iterator", "An iterator that was made elsewhere is advanced.",
      "pass what it iterates over, and iterate inside"),

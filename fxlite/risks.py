@@ -9,6 +9,7 @@ names, schemas and flags are looked at.
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from collections.abc import Iterable, Set
 from typing import Any
@@ -91,8 +92,16 @@ def storage_of(node: Node) -> int | None:
     value = node.meta.get("example_value")
     if str(getattr(value, "layout", None)) != "torch.strided":
         return None
-    storage: int = value.untyped_storage()._cdata  # type: ignore[union-attr]
+    storage: int = _without_levels(value).untyped_storage()._cdata
     return storage
+
+
+def _without_levels(tensor: Any) -> Any:
+    """The tensor below all that transforms of functions (``vmap``, ``grad``) wrapped it in."""
+    levels = sys.modules["torch"]._C._functorch
+    while levels.is_functorch_wrapped_tensor(tensor):
+        tensor = levels.get_unwrapped(tensor)
+    return tensor
 
 
 def written_by(node: Node) -> Iterable[Node]:

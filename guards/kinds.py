@@ -296,13 +296,17 @@ def _members(value: object) -> list[object]:
     return list(raw.storage(set if is_a(value, set) else frozenset, value))
 
 
+def _mark(member: object) -> Fingerprint | Ref:
+    return Ref(member) if (mark := try_fingerprint(member)) is None else mark
+
+
 @register
 @dataclass(frozen=True, init=False)
 class SetEq(SourceGuard):
-    """A set or frozenset of these constants and nothing else, which it shows in this order."""
+    """A set or frozenset of these constants and objects alone, which it shows in this order."""
 
     kind = "set"
-    members: tuple[Fingerprint, ...] = field(repr=False)
+    members: tuple[Fingerprint | Ref, ...] = field(repr=False)
     shown: str = field(compare=False)
     origin: Origin | None = field(default=None, compare=False)
 
@@ -313,15 +317,19 @@ class SetEq(SourceGuard):
         origin: Origin | None = None,
     ) -> None:
         _set(self, "source", source)
-        _set(self, "members", tuple(map(fingerprint, _members(members))))
+        _set(self, "members", tuple(map(_mark, _members(members))))
         _set(self, "shown", show(sorted(_members(members), key=repr)))
         _set(self, "origin", origin)
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        return tuple(member for member in self.members if type(member) is Ref)
 
     def holds(self, *values: object) -> bool:
         value = values[0]
         if not is_a(value, (set, frozenset)) or raw.length(value) != len(self.members):
             return False
-        return tuple(map(try_fingerprint, _members(value))) == self.members
+        return tuple(map(_mark, _members(value))) == self.members
 
     def expectation(self) -> str:
         return f"has the members {self.shown}"

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from dynacap.backends.torch_state import outside_transforms
+
 _enter_mode = torch._C._set_dispatch_mode
 _autograd: Any = torch._C._autograd
 _leave_mode = torch._C._unset_dispatch_mode
@@ -61,7 +63,11 @@ class FakeWorld:
             del symbolic
 
     def of(self, real: torch.Tensor) -> torch.Tensor:
-        """A fake of a real tensor of a plain class."""
+        """A fake of a real tensor of a plain class, which is from outside of all transforms."""
+        with outside_transforms():
+            return self._of(real)
+
+    def _of(self, real: torch.Tensor) -> torch.Tensor:
         if _is_simple(real):
             made: torch.Tensor = FakeTensor(
                 self.mode,
@@ -80,6 +86,10 @@ class FakeWorld:
 
     def of_symbolic(self, real: torch.Tensor, env: Any, where: Any, context: Any) -> torch.Tensor:
         """A fake of a real tensor with the symbolic sizes that ``context`` asks for."""
+        with outside_transforms():
+            return self._of_symbolic(real, env, where, context)
+
+    def _of_symbolic(self, real: torch.Tensor, env: Any, where: Any, context: Any) -> torch.Tensor:
         if not _is_simple(real):
             return self.mode.from_tensor(
                 _plain(real), source=where, symbolic_context=context, static_shapes=False

@@ -45,6 +45,7 @@ from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
 from dynacap.backends.native.versions import counted
 from dynacap.backends.registry import register_backend, warn_of_unused
+from dynacap.backends.torch_state import is_tracked
 from dynacap.config import config
 from dynacap.errors import UserError
 from dynacap.fxlite import GraphModule, Node
@@ -159,7 +160,8 @@ def _check_node(node: Node) -> None:
     """The same for one call of the captured graph."""
     if node.op != "placeholder" and isinstance(example_value(node), torch.SymFloat):
         raise NotImplementedError(f"{node.name} is a float that the graph computes")
-    if node.kwargs.get("requires_grad") or plain_name(node.target) == "requires_grad":
+    leaf = node.kwargs.get("requires_grad") or plain_name(node.target) == "requires_grad"
+    if leaf and not is_tracked(example_value(node)):  # a transform's own is gone when it ends
         raise NotImplementedError("it makes a tensor that requires a gradient")
     if refuses_whole_numbers(node):
         raise NotImplementedError(f"{node.name} has whole numbers, which eager refuses")

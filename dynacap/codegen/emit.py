@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from dynacap.backends.numpy_layer.memory import shown_as
+from dynacap.backends.torch_state import is_tracked
 from dynacap.codegen import runtime
 from dynacap.guards.raw import type_lookup
 from dynacap.guards.source import FunctionGlobals, Source
@@ -272,6 +273,9 @@ def _node(e: Emitter, value: NodeValue) -> str:
     name = e.outputs.get(node)
     if name is None:
         name = e.outputs[node] = e.fresh(node.name)
+        if isinstance(value, TensorValue) and is_tracked(value.fake):
+            what = "a tensor that a transform recorded lives on"
+            e.machine.graph_break("function-transform", what, before=node.meta["step"])
     if isinstance(value, TensorValue) and value.attrs is not None:
         e.built(value, name)
         e.fill_attributes(value, name)

@@ -9,17 +9,15 @@ from dynacap.errors import SkipFrame, UserError
 from dynacap.executor.inline import Kwargs
 from dynacap.values.base import Const, NotConstant, Value, constant_or
 from dynacap.values.natives import find_native, find_polyfill, native
+from dynacap.values.torch_library.dynamo import find_dynamo
 
 if TYPE_CHECKING:
     from dynacap.executor.machine import Machine
 
 
-_BIRTHS = "torch._dynamo.mutation_guard"
-
-
 def library_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Value | None:
     """What the tables say of a Python function; None to inline it."""
-    handler = find_native(real)
+    handler = find_native(real) or find_dynamo(real)
     if handler is not None:
         return handler(m, args, kwargs)
     mark = marks.of(real)
@@ -30,9 +28,6 @@ def library_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Va
     function = find_polyfill(real)
     if function is not None:
         return m.call(m.wrap(function, None), args, kwargs)
-    # Once torch.compile was used, nn.Module.__init__ notes the birth of each module for its sake.
-    if real.__module__ == _BIRTHS and real.__name__ == "tag":
-        return Const(None)
     return None
 
 

@@ -32,7 +32,7 @@ from dynacap.values.data_model import call_special, find_attribute, get_attribut
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.data_model.exceptions import makes_more
 from dynacap.values.function import FunctionValue, GeneratorValue
-from dynacap.values.natives import find_native_code
+from dynacap.values.natives import find_native_code, is_whole
 from dynacap.values.object import ExceptionValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor_protocol import TensorFamily
@@ -212,7 +212,7 @@ class Machine(Outside):
             self.graph_break("recursion", f"{len(self.frames)} calls deep")
         self.frames.append(frame)
         self.entered.add(fn.code)
-        return None
+        return self.run_nested() if is_whole(fn.code) else None
 
     def _enter_wrapped(self, fn: FunctionValue, args: list[Value], kwargs: Kwargs) -> Value | None:
         """A function that torch.compile made is what it wraps."""

@@ -230,16 +230,22 @@ def build_dict(t: Tracer, real: Any, source: Source | None) -> Value:
     return made
 
 
+def _is_itself(kind: type) -> bool:
+    """Whether objects of a type are classes or functions that equal themselves alone."""
+    plain = kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+    return plain and issubclass(kind, (type, types.FunctionType))
+
+
 def _build_set(t: Tracer, real: Any, source: Source | None) -> Value:
     guard_type(t, real, source)
     kind = set if isinstance(real, set) else frozenset
     held = list(storage(kind, real))
     others = {type(item) for item in held} - CONST_TYPES
-    if source is not None and others and (type(real) is not frozenset or others != {type}):
-        t.graph_break("outside-set", "a set from outside that holds more than constants")
+    if source is not None and not all(map(_is_itself, others)):
+        t.graph_break("outside-set", "a set from outside that holds objects")
     values = [t.wrap(item, None) for item in held]
     if source is not None:
-        t.guard("IdIs" if others else "SetEq", source, real)
+        t.guard("IdIs" if others and type(real) is frozenset else "SetEq", source, real)
     items = {t.key_of(value, set): value for value in values}
     return SetValue(items, type(real), real=real, source=source)
 

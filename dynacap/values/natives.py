@@ -7,6 +7,7 @@ function that means the same as a callable and is inlined instead.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -57,6 +58,17 @@ native, find_native = _NATIVES.register, _NATIVES.find
 native_code, find_native_code = _BY_CODE.register, _BY_CODE.find
 setter, find_setter = _SETTERS.register, _SETTERS.find
 polyfill, find_polyfill = _POLYFILLS.register, _POLYFILLS.find
+_WHOLE = Table[bool]()
+
+
+def whole(*codes: types.CodeType) -> None:
+    """Declare code that is inlined to its end or not at all: no region ends inside."""
+    _WHOLE.register(*codes)(True)
+
+
+def is_whole(code: types.CodeType) -> bool:
+    """Whether a break inside that code leaves the call of it to Python."""
+    return _WHOLE.find(code) is not None
 
 
 def pure(targets: Iterable[Any]) -> None:

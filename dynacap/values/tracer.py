@@ -20,6 +20,7 @@ class Tracer(Protocol):
     mirrors: dict[int, Value]  # id of a real object -> its one value
     handled: Value | None  # the exception that is being handled now
     effects: int  # how many changes there were, of the same value too
+    whole_steps: int  # those of the chain before the original instruction that runs now
 
     # -- outside objects -------------------------------------------------------------------------
     def wrap(self, real: Any, source: Source | None) -> Value:

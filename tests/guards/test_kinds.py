@@ -258,6 +258,12 @@ TABLE = [
     ),
     Row(
         "set",
+        lambda s: SetEq(s, {Liar, 8}),
+        [{Liar, 8}, frozenset({8, Liar})],
+        [{Liar}, {8}, {Liar, 9}, {Liar, 8, 9}, {int, 8}, {Liar(), 8}, [Liar, 8]],
+    ),
+    Row(
+        "set",
         lambda s: SetEq(s, set((8, 0))),
         [set((8, 0)), frozenset((8, 0)), type("Walked", (set,), {"__iter__": None})((8, 0))],
         [{8}, set((0, 8)), {8, 0, 2}, {8.0, 0}, {8, Liar()}, [8, 0], None],

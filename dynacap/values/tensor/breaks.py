@@ -107,7 +107,7 @@ _refuse(
 )
 _refuse(IO, torch, "save load from_file")
 _refuse(NUMPY, torch, "from_dlpack frombuffer asarray to_dlpack")
-_refuse(AUTOGRAD, torch.autograd, "grad backward")
+_refuse(AUTOGRAD, torch.autograd, "backward")
 _refuse(RANDOM_STATE, torch, "manual_seed seed initial_seed get_rng_state set_rng_state")
 _refuse(
     RANDOM_STATE,
@@ -122,10 +122,7 @@ _refuse(
     " set_num_interop_threads set_flush_denormal set_warn_always set_printoptions",
 )
 _refuse(TRANSFORM, torch, "cond while_loop")
-_refuse(
-    TRANSFORM, torch.autograd.forward_ad, "enter_dual_level exit_dual_level make_dual unpack_dual"
-)
-_refuse(TRANSFORM, torch.func, "vjp jvp jacrev jacfwd hessian functionalize functional_call")
+_refuse(TRANSFORM, torch.func, "functionalize linearize")
 
 
 def refusals() -> Iterable[tuple[Any, Refusal]]:

@@ -17,7 +17,13 @@ from torch.utils._device import DeviceContext
 
 from dynacap.backends.fakes.world import FakeWorld
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
-from dynacap.backends.torch_state import State, current_state
+from dynacap.backends.torch_state import (
+    State,
+    current_state,
+    is_tracked,
+    outside_transforms,
+    transform_depth,
+)
 from dynacap.backends.torch_surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.config import config
 from dynacap.errors import GraphBreak
@@ -45,7 +51,6 @@ _METADATA = frozenset(
     "size dim stride numel is_contiguous is_floating_point is_complex ndimension element_size"
     " nelement get_device is_signed".split()
 )  # methods that give no tensor
-AT_START: list[Callable[[], None]] = []  # called when a capture starts
 PLAIN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter})
 _NUMBERS: tuple[type, ...] = (int, float, bool, complex, *SCALARS)
 _NOT_IN_NAMES = re.compile(r"\W+")
@@ -74,14 +79,13 @@ class TensorFamily:
         self.end_state: State | None = None  # torch's state where the region ends, if it changed
         self.stays_eager = False  # it changes inputs in a way that functional backends do not know
         self.state_nodes = 0  # nodes that set grad mode and the like
+        self.set_here: set[Any] = set()  # what the program set: the functions that read it
         self.contexts: dict[int, Any] = {}  # real guard objects, by the id of their value
         self.open_contexts: list[Any] = []
 
     # -- the life of a capture -------------------------------------------------------------------
     def enter_capture(self) -> None:
         """Called before the first instruction is traced."""
-        for prepare in AT_START:
-            prepare()
         self.world.hide()
         self._start_state = current_state()
 
@@ -122,11 +126,13 @@ class TensorFamily:
         torch._C._set_grad_enabled(enabled)
         self.recall.state_changed()
 
-    def add_state_node(self, t: Tracer, setter: Callable[..., Any], args: tuple[Any, ...]) -> Node:
+    def add_state_node(
+        self, t: Tracer, setter: Callable[..., Any], args: tuple[Any, ...], kwargs: Any = None
+    ) -> Node:
         """A node that changes torch's state; it is no operation that the user wrote."""
         self.state_nodes += 1
         self.recall.state_changed()
-        node = self.add_node(t, "call_function", setter, args, {}, None)
+        node = self.add_node(t, "call_function", setter, args, kwargs or {}, None)
         node.meta["sets_state"] = True
         return node
 
@@ -153,6 +159,8 @@ class TensorFamily:
         """A tensor from outside: a graph input, with its guard."""
         if type(real) not in PLAIN_CLASSES:
             breaks.refuse(t, breaks.SUBCLASS, f"a {type(real).__name__} is used")
+        if is_tracked(real):
+            breaks.refuse(t, breaks.TRANSFORM, "a tensor that a transform recorded is used")
         if real.layout is not torch.strided or real.is_quantized or real.is_nested:
             refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
             breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
@@ -276,6 +284,8 @@ class TensorFamily:
         """A compiled graph gives tensors, not changes of their flags: only no change stays."""
         wanted = [*args[1:], *kwargs.values()]
         flag = bool(wanted[0].constant()) if wanted else True
+        if transform_depth() and len(wanted) < 2:  # a level's own, which ends before the graph
+            return self.emit(t, "call_method", "requires_grad_", args, kwargs)
         if len(wanted) > 1 or flag != args[0].fake.requires_grad:  # type: ignore[attr-defined]
             breaks.refuse(t, breaks.FLAG, f"requires_grad of a {args[0].describe()} is changed")
         return args[0]
@@ -334,7 +344,8 @@ class TensorFamily:
 
     def _run_again(self, t: Tracer, call: Call) -> Any:
         fakes, keywords = lower_all(t, call.args)[1], lower_keywords(t, call.kwargs)[1]
-        return self._run(call.op, call.target, fakes, keywords)
+        with outside_transforms():  # as it was: no memory is kept of what they track
+            return self._run(call.op, call.target, fakes, keywords)
 
     def _replace(self, old: Any, new: Any) -> None:
         """Another fake stands for a tensor from now on."""
@@ -359,6 +370,7 @@ class TensorFamily:
         node = self.graph.create_node(op, target, args, kwargs)
         node.meta["example_value"] = result
         node.meta["source_loc"] = t.location()
+        node.meta["step"] = t.whole_steps
         self.late_errors.add(t, node)
         return node
 

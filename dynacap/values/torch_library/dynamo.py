@@ -1,22 +1,17 @@
 """What code in the wild says to ``torch.compile`` means the same here.
 
-``torch._dynamo`` takes a second to import, so its functions are only looked for at the start of a
-capture, and only if someone else has imported it.
+``torch._dynamo`` takes a second to import, so its functions are known by their names.
 """
 
 from __future__ import annotations
 
-import functools
-import sys
-from collections.abc import Callable
+import contextlib
 from typing import Any
 
 import torch
 
-from dynacap.values.base import Value
-from dynacap.values.natives import find_native, native
-from dynacap.values.tensor.family import AT_START
-from dynacap.values.torch_library.questions import answers
+from dynacap.values.base import Const, Value
+from dynacap.values.natives import Native, native
 from dynacap.values.tracer import Tracer
 
 
@@ -27,40 +22,28 @@ def _graph_break(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Valu
     )
 
 
-_compiling = functools.partial(answers, True)
-_ignored = functools.partial(answers, None)  # hints about shapes and addresses change no result
+def _ignored(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Hints about shapes and addresses change no result."""
+    return Const(None)
 
 
-def _breaks(function: Any) -> None:
-    native(function)(_graph_break)
+def _no_autograd_compiler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return t.call(t.wrap(contextlib.nullcontext, None), [])
 
 
-_LATE: dict[str, dict[str, Callable[[Any], None]]] = {
-    "torch._dynamo": {
-        "is_compiling": _compiling,
-        "graph_break": _breaks,
-        "mark_static": _ignored,
-        "mark_static_address": _ignored,
-        "mark_dynamic": _ignored,
-        "maybe_mark_dynamic": _ignored,
-    },
-    "torch._dynamo.external_utils": {"is_compiling": _compiling},
+_BY_NAME: dict[tuple[str, str], Native] = {
+    ("torch._dynamo.external_utils", "is_compiling"): lambda t, args, kwargs: Const(True),
+    ("torch._dynamo.decorators", "graph_break"): _graph_break,
+    ("torch._dynamo.decorators", "mark_static"): _ignored,
+    ("torch._dynamo.decorators", "mark_static_address"): _ignored,
+    ("torch._dynamo.decorators", "mark_dynamic"): _ignored,
+    ("torch._dynamo.decorators", "maybe_mark_dynamic"): _ignored,
+    ("torch._dynamo.mutation_guard", "tag"): _ignored,  # notes the birth of each module
+    ("torch._dynamo.compiled_autograd", "_disable"): _no_autograd_compiler,
 }
-_pending = dict(_LATE)
+native(torch.compiler.cudagraph_mark_step_begin)(_ignored)
 
 
-def register_late() -> None:
-    """Know the functions of the modules that were imported meanwhile."""
-    for name in tuple(_pending):
-        module = sys.modules.get(name)
-        if module is None or getattr(module.__spec__, "_initializing", False):
-            continue
-        for attribute, register in _pending.pop(name).items():
-            function = getattr(module, attribute, None)
-            if function is not None and find_native(function) is None:
-                register(function)
-
-
-AT_START.append(register_late)
-
-_ignored(torch.compiler.cudagraph_mark_step_begin)
+def find_dynamo(function: Any) -> Native | None:
+    """The handler of one of these functions."""
+    return _BY_NAME.get((function.__module__, function.__name__))

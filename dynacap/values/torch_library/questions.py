@@ -70,6 +70,7 @@ _SETTINGS = [
         " _get_flash_sdp_enabled _get_math_sdp_enabled _get_mem_efficient_sdp_enabled"
         " _get_cudnn_sdp_enabled _get_float32_matmul_precision",
     ),
+    torch._C._autograd._saved_tensors_hooks_get_disabled_error_message,
     torch.cuda.is_initialized,
 ]
 # The guard on torch's state, and what the traced program itself set, decide these.
@@ -86,9 +87,9 @@ _ASKED: tuple[tuple[Any, str], ...] = (
         "_is_torch_function_mode_enabled _len_torch_function_stack _len_torch_dispatch_stack"
         " _is_torch_function_all_disabled _is_torch_function_enabled _is_autocast_available"
         " _get_privateuse1_backend_name _get_default_device _get_deterministic_algorithms"
-        " _log_api_usage_once _jit_get_profiling_executor",
+        " _log_api_usage_once _is_fwd_grad_enabled _jit_get_profiling_executor",
     ),
-    (torch._C._functorch, "peek_interpreter_stack"),
+    (torch._C._functorch, "peek_interpreter_stack get_inplace_requires_grad_allowed"),
     (torch.amp, "is_autocast_available"),
     (
         torch.cuda,
@@ -116,8 +117,8 @@ def _asked(function: Callable[..., Any]) -> None:
         if answer is None:
             name = function.__name__
             t.graph_break("unsupported-call", f"{name} is asked of what is no constant")
-        if function in _SETTINGS:
-            machine: Any = t
+        machine: Any = t
+        if function in _SETTINGS and function not in machine.tensors.set_here:
             machine.guards.add(_still(function, answer.constant()))
         return answer
 

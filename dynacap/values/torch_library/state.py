@@ -6,12 +6,14 @@ the C functions here.  When capture ends the state is put back; the graph sets i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch.autograd.grad_mode import _enter_inference_mode, _exit_inference_mode
 
+from dynacap.backends.torch_state import forbid_hooks, why_no_hooks
 from dynacap.values.base import Const, NotConstant, Value
 from dynacap.values.data_model.attribute_writes import set_attribute
 from dynacap.values.data_model.attributes import find_attribute
@@ -20,49 +22,64 @@ from dynacap.values.tensor.value import OpaqueValue
 from dynacap.values.tracer import Tracer
 
 Setter = Callable[..., Any]
+Undo = Callable[..., Callable[[], object]]
+_hooks: Any = torch._C._autograd
 
 
-def _sets(setter: Setter, current: Callable[..., Any], *, per_device: bool = False) -> None:
-    """A setter whose arguments are constants; ``current`` reads what it sets."""
+def changes(*setters: Setter, undo: Undo, current: Any = None) -> None:
+    """Functions of constants; ``undo``, asked with the same before, gives what takes it back;
+    ``current`` reads what they set.
+    """
 
-    @native(setter)
-    def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        given = _constants(t, setter, [*args, *kwargs.values()])
-        key = given[:1] if per_device else []
-        before = current(*key)
-        return _apply(t, setter, given, lambda: setter(*key, before))
+    def register(setter: Setter) -> None:
+        @native(setter)
+        def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+            return change(t, setter, args, kwargs, undo, current)
+
+    for each in setters:
+        register(each)
 
 
-def _constants(t: Tracer, setter: Setter, values: list[Value]) -> list[Any]:
+def change(
+    t: Tracer, setter: Setter, args: list[Value], kwargs: Any, undo: Undo, current: Any = None
+) -> Value:
+    """Make such a call now, and have the graph make it."""
+    given = _constants(t, setter, args)
+    named = dict(zip(kwargs, _constants(t, setter, kwargs.values()), strict=True))
+    undone = undo(*given, **named)
+    try:
+        result = setter(*given, **named)
+    except Exception as error:
+        t.raise_real(error)
+    family: Any = t.tensors
+    family.when_capture_ends(undone)
+    family.set_here.add(current)
+    family.add_state_node(t, setter, tuple(given), named)
+    return t.wrap(result, None)
+
+
+def _constants(t: Tracer, setter: Setter, values: Iterable[Value]) -> list[Any]:
     try:
         return [value.constant() for value in values]
     except NotConstant:
         return t.graph_break("torch-global-state", f"{setter.__name__} with what is no constant")
 
 
-def _apply(t: Tracer, setter: Setter, given: list[Any], undo: Callable[[], object]) -> Value:
-    """Make the change now, note how to undo it, and put it into the graph."""
-    try:
-        result = setter(*given)
-    except Exception as error:
-        t.raise_real(error)
-    family: Any = t.tensors
-    family.when_capture_ends(undo)
-    family.add_state_node(t, setter, tuple(given))
-    return t.wrap(result, None)
+def sets(setter: Setter, current: Callable[..., Any], *, per_device: bool = False) -> None:
+    """A setter of what ``current`` reads."""
+
+    def undo(*given: Any, **named: Any) -> Callable[[], object]:
+        key = given[:1] if per_device else ()
+        return functools.partial(setter, *key, current(*key))
+
+    changes(setter, undo=undo, current=current)
 
 
-_sets(torch._C._set_grad_enabled, torch.is_grad_enabled)
-_sets(torch.set_autocast_enabled, torch.is_autocast_enabled, per_device=True)
-_sets(torch.set_autocast_dtype, torch.get_autocast_dtype, per_device=True)
-_sets(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
-_sets(torch.set_anomaly_enabled, torch.is_anomaly_enabled)
-
-
-@native(torch.autocast_increment_nesting)
-def increment_nesting(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Autocast keeps its cache of casts while the count is above 0."""
-    return _apply(t, torch.autocast_increment_nesting, [], _leave_autocast)
+sets(torch._C._set_grad_enabled, torch.is_grad_enabled)
+sets(torch.set_autocast_enabled, torch.is_autocast_enabled, per_device=True)
+sets(torch.set_autocast_dtype, torch.get_autocast_dtype, per_device=True)
+sets(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
+sets(torch.set_anomaly_enabled, torch.is_anomaly_enabled)
 
 
 def _leave_autocast() -> None:
@@ -70,16 +87,16 @@ def _leave_autocast() -> None:
         torch.clear_autocast_cache()  # it may hold casts of fake tensors
 
 
-@native(torch.autocast_decrement_nesting)
-def decrement_nesting(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """The counterpart."""
-    return _apply(t, torch.autocast_decrement_nesting, [], torch.autocast_increment_nesting)
-
-
-@native(torch.clear_autocast_cache)
-def clear_cache(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Forget the casts."""
-    return _apply(t, torch.clear_autocast_cache, [], lambda: None)
+# Autocast keeps its cache of casts while the count is above 0.
+changes(torch.autocast_increment_nesting, undo=lambda: _leave_autocast)
+changes(torch.autocast_decrement_nesting, undo=lambda: torch.autocast_increment_nesting)
+changes(torch.clear_autocast_cache, undo=lambda: lambda: None)
+changes(
+    _hooks._saved_tensors_hooks_disable,
+    _hooks._saved_tensors_hooks_enable,
+    undo=lambda *_: functools.partial(forbid_hooks, why_no_hooks()),
+    current=why_no_hooks,
+)
 
 
 @native(torch.inference_mode.__enter__)
