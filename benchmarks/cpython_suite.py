@@ -15,6 +15,7 @@ ran a frame, how many were captured whole, how many in pieces, how many ran as p
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import platform
@@ -22,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -85,9 +87,10 @@ def work(module: str, mode: str, hook: str, options: argparse.Namespace) -> Run:
             done.write_text("\n".join(run.verdicts))
             out = Path(folder, "out")
             out.write_text("")
-            command = [sys.executable, str(WORKER), module, str(out), "--mode", mode]
-            command += ["--done", str(done), "--test", options.test, "--limit", str(options.limit)]
-            code, output = _call(command, folder, hook, options.limit * MOST_TESTS)
+            given = [module, str(out), "--mode", mode, "--done", str(done)]
+            given += ["--test", options.test, "--limit", str(options.limit)]
+            call = _fork if mode == "capture" else _call
+            code, output = call(given, folder, hook, options.limit * MOST_TESTS)
             running = run.read([json.loads(line) for line in out.read_text().splitlines()])
             if code == 0:
                 break
@@ -100,18 +103,45 @@ def work(module: str, mode: str, hook: str, options: argparse.Namespace) -> Run:
     return run
 
 
-def _call(command: list[str], folder: str, hook: str, limit: float) -> tuple[int | None, str]:
-    """The exit code, None where it took too long, and the end of the output."""
+def _call(given: list[str], folder: str, hook: str, limit: float) -> tuple[int | None, str]:
+    """The exit code of a worker, None where it took too long, and the end of its output."""
     log = Path(folder, "log")
     with log.open("wb") as to:
         try:
             code: int | None = subprocess.run(
-                command, cwd=folder, env=environment(hook), stdin=subprocess.DEVNULL, stdout=to,
-                stderr=subprocess.STDOUT, timeout=limit, check=False,
+                [sys.executable, str(WORKER), *given], cwd=folder, env=environment(hook),
+                stdin=subprocess.DEVNULL, stdout=to, stderr=subprocess.STDOUT, timeout=limit,
+                check=False,
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             code = None
-    return code, log.read_bytes()[-6000:].decode(errors="replace")
+    return code, _end(log)
+
+
+def _end(log: Path) -> str:
+    return log.read_bytes()[-6000:].decode(errors="replace")
+
+
+_SERVERS: dict[tuple[int, str], subprocess.Popen[str]] = {}
+
+
+def _fork(given: list[str], folder: str, hook: str, limit: float) -> tuple[int | None, str]:
+    """The same by a fork of a process that has imported dynacap, which takes seconds, before."""
+    key = (threading.get_ident(), hook)
+    server = _SERVERS.get(key)
+    if server is None:
+        server = _SERVERS[key] = subprocess.Popen(
+            [sys.executable, str(WORKER), "--serve"], env=environment(hook), text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        atexit.register(server.kill)
+    assert server.stdin is not None
+    assert server.stdout is not None
+    log = Path(folder, "log")
+    log.write_bytes(b"")
+    request = {"arguments": given, "folder": folder, "log": str(log), "seconds": limit}
+    print(json.dumps(request), file=server.stdin, flush=True)
+    return json.loads(server.stdout.readline()), _end(log)
 
 
 @dataclass
@@ -234,6 +264,7 @@ def save_results(results: list[Result], path: Path) -> None:
     """
     known: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
     here = {"python": platform.python_version(), "day": time.strftime("%Y-%m-%d")}
+    here["commit"] = _commit()
     for result in results:
         found = {**here, **asdict(result), "share": round(result.share, 1)}
         found["differing"] = {
@@ -244,6 +275,15 @@ def save_results(results: list[Result], path: Path) -> None:
         known = [each for each in known if [each[n] for n in ("python", "hook", "module")] != same]
         known.append(found)
     path.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def _commit() -> str:
+    """The commit that is checked out here; "" where there is none."""
+    command = ["git", "-C", str(RESULTS.parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -294,10 +334,10 @@ def main() -> int:
             for result in found:
                 show(result, options.verbose)
             results += found
+            if options.json:
+                save_results(found, options.json)
     for hook in options.hook:
         show_total(results, hook)
-    if options.json:
-        save_results(results, options.json)
     return any(result.differing for result in results)
 
 

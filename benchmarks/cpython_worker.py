@@ -1,11 +1,12 @@
 """Runs the tests of one module of CPython's `test` package in this process, and writes what it saw.
 
     python cpython_worker.py MODULE OUT --mode plain|census|capture [--done FILE] [--test TEXT]
+    python cpython_worker.py --serve     the same for each line of JSON that comes in, in a fork
 
 OUT gets one JSON object on a line, at once: a test that starts, its verdict, and at the end the
 frames.  So a test that kills the process is known by what it left.  `plain` runs without dynacap;
 `census` too, and notes which code objects ran a frame; `capture` captures every frame of the test
-package's own code.  Only `capture` imports dynacap.
+package's own code.  Only `capture` imports dynacap; a process that serves has done so once for all.
 """
 
 from __future__ import annotations
@@ -72,6 +73,12 @@ def kind_of(code: CodeType) -> str:
     return ""
 
 
+def _capture_all() -> Any:
+    from dynacap.testing import CaptureAll  # the other modes run without dynacap
+
+    return CaptureAll
+
+
 class Census:
     """Notes every code object that runs a frame."""
 
@@ -100,8 +107,7 @@ class Capture:
     """Captures every function of the tests' own code."""
 
     def __init__(self) -> None:
-        from dynacap.testing import CaptureAll  # the other modes run without dynacap
-
+        CaptureAll = _capture_all()
         gc.freeze()  # or each collection that a test asks for goes through all of torch
         self.all = CaptureAll(_wanted)
         self._told: dict[CodeType, Any] = {}
@@ -247,6 +253,38 @@ def run(options: argparse.Namespace, out: int) -> None:
         log.write(**counter.report())
 
 
+def serve() -> list[str] | None:
+    """The arguments of a request, in a process of its own for each; None when there are no more.
+
+    What serves waits for that process, ends it when its time is over, and writes its exit code.
+    """
+    _capture_all()
+    for request in map(json.loads, sys.stdin):
+        child = os.fork()
+        if not child:
+            os.chdir(request["folder"])
+            for descriptor, path in enumerate((os.devnull, request["log"], request["log"])):
+                opened = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            return list(request["arguments"])
+        print(json.dumps(_waited(child, request["seconds"])), flush=True)
+    return None
+
+
+def _waited(child: int, seconds: float) -> int | None:
+    """The exit code of a child; None for one that had to be ended."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
 def main() -> None:
     """Run with the tests' own output thrown away."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -256,7 +294,10 @@ def main() -> None:
     parser.add_argument("--done", default="", help="a file with the tests that are left out")
     parser.add_argument("--test", default="", help="only tests with this in their name")
     parser.add_argument("--limit", type=float, default=20, help="CPU seconds for one test")
-    options = parser.parse_args()
+    arguments = serve() if sys.argv[1:] == ["--serve"] else sys.argv[1:]
+    if arguments is None:
+        return
+    options = parser.parse_args(arguments)
     sys.argv = sys.argv[:1]
     test.support.use_resources = []
     faulthandler.enable()

@@ -203,7 +203,7 @@ _LANGUAGE = _reasons(
     ("async", "A coroutine or an async generator runs.", "compile what it awaits"),
     ("interactive", "A statement of the interactive prompt runs.", "put it into a function"),
     ("recursion", "Calls are nested too deep.", "use a loop"),
-    ("long-loop", "A loop goes on for thousands of rounds without any operation on tensors.",
+    ("long-loop", "A loop goes on and on without any operation on tensors.",
      "run it outside the compiled function"),
     ("nesting", "Operators or iterators call each other too deep.", "use a loop"),
     ("cannot-rebuild", "An object that was made inside cannot be made again by generated code.",

@@ -40,6 +40,7 @@ from dynacap.errors import (
 )
 from dynacap.executor.chain import Site
 from dynacap.guards import Checker, EntryTable, Failure, GuardSet, make_checker, make_table
+from dynacap.guards.caches import Remembers
 from dynacap.guards.source import Local, Source
 from dynacap.hook import choose_hook
 from dynacap.opcodes import decode
@@ -87,6 +88,7 @@ class Place:
         self.table.clear()
         self.parked: tuple[Any, ...] = ()  # entries that wait for another stance
         self.seen = False
+        self.forgetful = False  # entries hold as long as a cache has no result
         self.captured = 0  # captures in all, also those whose entries are gone
         self.graphs = 0  # those of them that were worth it
         self.failures = 0
@@ -108,9 +110,8 @@ class Place:
     @property
     def hopeless(self) -> bool:
         """Whether nothing will ever be captured here, and nothing was."""
-        if self.graphs or self.captured + self.failures < FAILURE_LIMIT:
-            return False
-        return self.failures >= FAILURE_LIMIT or self.captured >= PLAIN_LIMIT
+        too_many = self.failures >= FAILURE_LIMIT or self.captured >= PLAIN_LIMIT
+        return too_many and not self.graphs
 
     # -- a miss ----------------------------------------------------------------------------------
     def miss(self, flat: Flat) -> Any:
@@ -140,7 +141,8 @@ class Place:
     def _compile(self, flat: Flat) -> tuple[Callable[..., Any], Flat] | None:
         """The new entry's function and what it is called with; None to run plain Python."""
         session = self._session()
-        misses.drop_forgetful(self.table, flat)
+        if self.forgetful:
+            misses.drop_forgetful(self.table, flat)
         if session is None or self._over_limit(flat):
             return None
         self._explain_recompile(flat)
@@ -241,6 +243,7 @@ class Place:
         graph = built.graph if built is not None else None
         count = built.op_count if built is not None else 0
         code = built.code.source if built is not None and skipped is None else ""
+        self.forgetful |= any(isinstance(guard, Remembers) for guard in guards)
         self.captured += 1
         self.graphs += skipped is None
         shown = skipped
@@ -259,12 +262,11 @@ class Place:
 
     # -- recompiles ------------------------------------------------------------------------------
     def _over_limit(self, flat: Flat) -> bool:
-        entries = len(self.table.entries)
         limit = "recompile_limit"
-        if entries < config.recompile_limit:
-            if self.captured < config.accumulated_recompile_limit:
-                return not self.graphs and self.captured >= PLAIN_LIMIT
+        if len(self.table.entries) < config.recompile_limit:
             limit = "accumulated_recompile_limit"
+            if self.captured < config.accumulated_recompile_limit:
+                return False
         elif not self.graphs:
             return True
         if config.fail_on_recompile_limit_hit:

@@ -37,7 +37,7 @@ from dynacap.values.object import ExceptionValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor_protocol import TensorFamily
 
-MAX_ROUNDS = 20_000  # of loops, without any operation
+MAX_WORK = 200_000  # instructions, without any operation, after which a loop is left alone
 MAX_NESTED = 60  # nested loops; each takes several frames of the host's own stack
 
 
@@ -61,7 +61,8 @@ class Machine(Outside):
         self.depth = 0  # of nested loops
         self.steps = 0  # instructions executed on the chain
         self.stop_at = stop_at
-        self.rounds, self.last_look = 0, (-2, 0)  # of loops; steps and graph at some round before
+        # Instructions, those of nested loops too; steps and graph at some round of a loop before.
+        self.work, self.next_look, self.last_look = 0, MAX_WORK, (-2, 0)
         self.finalizers = Finalizers()
         self.max_frames = min(1000, choose_hook().frames_left())
         self.entered: set[CodeType] = set()  # what calls ran of the user's, for reports
@@ -155,6 +156,7 @@ class Machine(Outside):
 
     def _step(self, frame: Frame, base: int) -> Value | None:
         """Execute one instruction; the result when the frame at ``base`` returns or yields."""
+        self.work += 1
         index = frame.index = frame.pc
         frame.pc = index + 1
         instruction = frame.instructions[index]
@@ -179,13 +181,13 @@ class Machine(Outside):
 
     def came_round(self) -> None:
         """Leave a loop to plain Python that goes on and on without any operation for the graph."""
-        self.rounds += 1
-        if self.rounds % MAX_ROUNDS:
+        if self.work < self.next_look:
             return
+        self.next_look = self.work + MAX_WORK
         before, operations = self.last_look
         self.last_look = self.whole_steps, len(self.tensors.graph.nodes)
         if operations == self.last_look[1]:
-            self.graph_break("long-loop", f"{MAX_ROUNDS} rounds", before=before)
+            self.graph_break("long-loop", f"{MAX_WORK} instructions", before=before)
 
     # -- calls -----------------------------------------------------------------------------------
     def call(self, fn: Value, args: list[Value], kwargs: Kwargs | None = None) -> Value:

@@ -27,6 +27,9 @@ from dynacap.place import Place
 Wanted = Callable[[FunctionType, CodeType], bool]
 ENTRIES = 16  # for one piece of code; tests call their helpers with all kinds of arguments
 CAPTURES = 512
+DEAR = 0.5  # seconds; once the captures of a piece took as long,
+UNUSED = 3  # so many entries of which none ever ran again are enough
+NEVER_AGAIN = "never-again"  # the reason, among those of breaks
 
 
 @dataclass
@@ -91,10 +94,11 @@ class _CountedPlace(Place):
         self, counts: CaptureAll, session: Session, sites: tuple[Site, ...] | None, code: CodeType
     ) -> None:
         self._counts = counts
+        self._seconds = 0.0
         super().__init__(session, sites, code)
 
     def _compile(self, flat: tuple[Any, ...]) -> Any:
-        started = time.perf_counter()
+        started, began = time.perf_counter(), time.thread_time()
         try:
             return super()._compile(flat)
         except Exception as error:
@@ -103,6 +107,15 @@ class _CountedPlace(Place):
             raise
         finally:
             self._counts.seconds += time.perf_counter() - started
+            self._seconds += time.thread_time() - began
+
+    def _over_limit(self, flat: tuple[Any, ...]) -> bool:
+        """A loop that has something new in every round is left alone sooner, if that is dear."""
+        entries = self.table.entries
+        if self._seconds < DEAR or len(entries) < UNUSED or any(one.hits for one in entries):
+            return super()._over_limit(flat)
+        self._counts.frames_of(self.code).breaks[NEVER_AGAIN] = 1
+        return True
 
     def _store_region(
         self, session: Session, draft: Any, flat: tuple[Any, ...], started: float
