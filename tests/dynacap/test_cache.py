@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import dynacap
-from dynacap import log
+from dynacap import log, misses
 from dynacap.capture import Attempts
 from dynacap.codegen import Emitter, emit
 from dynacap.errors import GraphBreak
@@ -91,6 +91,39 @@ def test_recompile_limit_warns_once_and_names_the_guard(caplog: pytest.LogCaptur
     text = caplog.records[0].message
     for part in ("scaled", "recompile_limit (4)", "k: seen", "3", "what to do", "test_cache.py"):
         assert part in text
+
+
+def test_no_entry_is_asked_why_once_the_limit_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = dynacap.compile(scaled)
+    with dynacap.config.patch(recompile_limit=2, specialize_int=True):
+        for k in range(4):
+            compiled(X, k)
+        asked: list[Any] = []
+        monkeypatch.setattr(misses.Recompiles, "note", lambda *given: asked.append(given))
+        monkeypatch.setattr(misses, "drop_forgetful", lambda *given: asked.append(given))
+        assert torch.equal(compiled(X, 5), scaled(X, 5))
+    assert not asked
+
+
+def test_a_loop_is_left_alone_by_what_it_does_in_its_rounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dynacap.executor.machine.MAX_WORK", 2_000)
+
+    def hash_of(k: int) -> int:
+        return (k * 7 + 1) % 11 + (k * 5 + 3) % 13 + (k * 3 + 5) % 17 + (k * 2 + 7) % 19
+
+    def function(x: Tensor, rounds: int) -> Tensor:
+        total = sum([hash_of(k) for k in range(rounds)])
+        for k in range(rounds):
+            total += hash_of(k)
+        return x + total
+
+    compiled = dynacap.compile(function)
+    for rounds, left_alone in ((3, False), (200, True)):
+        dynacap.reset()
+        assert torch.equal(compiled(X, rounds), function(X, rounds))
+        assert ("long-loop" in str(dynacap.counters()["reasons"])) is left_alone
 
 
 def test_accumulated_limit_counts_entries_that_are_gone(

@@ -8,7 +8,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from dynacap.testing import Scenario, Tolerance, call, check_scenario, compare, snapshot
+import dynacap
+from dynacap.testing import (
+    Scenario,
+    Tolerance,
+    call,
+    capture_all,
+    check_scenario,
+    compare,
+    snapshot,
+)
 
 pytestmark = pytest.mark.torch
 AnyFunction = Callable[..., Any]
@@ -158,3 +167,35 @@ def test_tolerance_is_for_numbers_that_round() -> None:
 def test_expected_counts_are_held() -> None:
     with pytest.raises(AssertionError, match="instead of 3"):
         check_scenario(build, lambda function: function, breaks=3)
+
+
+@pytest.mark.parametrize("dear", [True, False])
+def test_what_is_captured_anew_each_time_is_left_alone_where_that_is_dear(
+    dear: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture_all, "DEAR", 0.0 if dear else 1e9)
+    monkeypatch.setattr(capture_all, "ENTRIES", 6)
+
+    def look(seen: dict[str, int]) -> int:
+        return len(seen)
+
+    everything = capture_all.CaptureAll(lambda function, code: code is look.__code__)
+    with everything.active():
+        found = [look({str(k): k}) for k in range(10)]
+    assert found == [1] * 10
+    frames = everything.frames_of(look.__code__)
+    assert frames.whole == (capture_all.UNUSED if dear else 6)
+    assert frames.breaks == ({capture_all.NEVER_AGAIN: 1} if dear else {})
+
+
+def test_what_runs_again_may_be_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture_all, "DEAR", 0.0)
+
+    def look(k: int) -> int:
+        return k + 1
+
+    everything = capture_all.CaptureAll(lambda function, code: code is look.__code__)
+    with everything.active(), dynacap.config.patch(specialize_int=True):
+        found = [look(k // 2) for k in range(12)]
+    assert found == [k // 2 + 1 for k in range(12)]
+    assert everything.frames_of(look.__code__).whole == 6
