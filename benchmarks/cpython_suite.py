@@ -38,8 +38,10 @@ WORKER = Path(__file__).with_name("cpython_worker.py")
 RESULTS = Path(__file__).with_name("results") / "cpython_suite.json"
 HOOKS = ("pep523", "settrace")
 MOST_RESTARTS = 30
+PATIENCE = 10  # times the limit, for tests that did not end within it
 MOST_TESTS = 60  # that may take the limit of a test, by the clock
 TIMEOUTS = (None, -signal.SIGPROF)
+SLOW = 20  # seconds; tests that take longer are named
 NOT_OFFERED = "never offered"
 SHOWN_REASONS = 14
 
@@ -50,6 +52,8 @@ class Run:
 
     verdicts: dict[str, str] = field(default_factory=dict)
     details: dict[str, str] = field(default_factory=dict)
+    took: dict[str, float] = field(default_factory=dict)
+    late: list[str] = field(default_factory=list)
     codes: dict[tuple[str, str, int], str] = field(default_factory=dict)
     frames: dict[tuple[str, str, int], tuple[str, dict[str, int], dict[str, int]]] = field(
         default_factory=dict
@@ -68,6 +72,7 @@ class Run:
                 running = ""
                 self.verdicts[line["test"]] = line["verdict"]
                 self.details[line["test"]] = line["detail"]
+                self.took[line["test"]] = line.get("took", 0.0)
             self.seconds += line.get("seconds", 0.0)
             self.capturing += line.get("capturing", 0.0)
             self.internal.update(line.get("internal", {}))
@@ -79,28 +84,46 @@ class Run:
 
 
 def work(module: str, mode: str, hook: str, options: argparse.Namespace) -> Run:
-    """Run a module in workers until each of its tests has a verdict."""
+    """Run a module in workers until each of its tests has a verdict.
+
+    Those that do not end within the limit are run again in the end, with more patience.
+    """
     run, started = Run(), time.perf_counter()
+    _run_all(run, module, mode, hook, options.test, options.limit)
+    for name in run.late:
+        del run.verdicts[name]
+    if run.late:
+        _run_all(run, module, mode, hook, options.test, PATIENCE * options.limit)
+    run.seconds = run.seconds or time.perf_counter() - started
+    return run
+
+
+def _run_all(run: Run, module: str, mode: str, hook: str, text: str, limit: float) -> None:
+    """Run those tests that have no verdict so far, with so many seconds for each."""
+    call = _fork if mode == "capture" else _call
     with tempfile.TemporaryDirectory(prefix="cpython_suite") as folder:
-        done = Path(folder, "done")
+        done, out = Path(folder, "done"), Path(folder, "out")
+        given = [module, str(out), "--mode", mode, "--done", str(done)]
+        given += ["--test", text, "--limit", str(limit)]
         for _ in range(MOST_RESTARTS):
             done.write_text("\n".join(run.verdicts))
-            out = Path(folder, "out")
             out.write_text("")
-            given = [module, str(out), "--mode", mode, "--done", str(done)]
-            given += ["--test", options.test, "--limit", str(options.limit)]
-            call = _fork if mode == "capture" else _call
-            code, output = call(given, folder, hook, options.limit * MOST_TESTS)
+            code, output = call(given, folder, hook, limit * MOST_TESTS)
             running = run.read([json.loads(line) for line in out.read_text().splitlines()])
             if code == 0:
                 break
-            name = running or f"test.{module} (outside its tests)"
+            name = running or _outside(module)
             run.verdicts[name] = "timeout" if code in TIMEOUTS or "Timeout (" in output else "crash"
             run.details[name] = f"exit code {code}\n{output}"
             if not running:
                 break
-    run.seconds = run.seconds or time.perf_counter() - started
-    return run
+            if code == -signal.SIGPROF:
+                run.late.append(running)
+
+
+def _outside(module: str) -> str:
+    """The name of what goes wrong when no test runs."""
+    return f"test.{module} (outside its tests)"
 
 
 def _call(given: list[str], folder: str, hook: str, limit: float) -> tuple[int | None, str]:
@@ -161,6 +184,7 @@ class Result:
     seconds: float
     seconds_plain: float
     capturing: float
+    slow: dict[str, float] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
@@ -192,7 +216,7 @@ def compare(module: str, hook: str, plain: Run, census: Run, captured: Run) -> R
     return Result(
         module, hook, len(plain.verdicts), differing, excused, kinds["whole"], kinds["pieces"],
         dict(why), dict(breaks), dict(captured.internal), captured.seconds, plain.seconds,
-        captured.capturing,
+        captured.capturing, {t: s for t, s in captured.took.items() if s > SLOW},
     )  # fmt: skip
 
 
@@ -222,6 +246,8 @@ def show(result: Result, verbose: bool) -> None:
         print(f"    {test}: {before} -> {after}")
         if verbose:
             print("".join(f"        {line}\n" for line in detail.splitlines()))
+    for test, seconds in result.slow.items():
+        print(f"    {test} took {seconds:.0f} s")
     for text, count in result.internal.items():
         print(f"    internal error, {count} times: {text}")
 

@@ -159,6 +159,7 @@ class Log(unittest.TestResult):
         self._new_frames = new_frames
         self._context: AbstractContextManager[None] | None = None
         self._verdict = ("ok", "")
+        self._began = 0.0
 
     def write(self, **fields: Any) -> None:
         """A line of the output."""
@@ -169,6 +170,7 @@ class Log(unittest.TestResult):
         self.write(start=test.id())
         self._verdict = ("ok", "")
         random.seed(0)
+        self._began = time.process_time()
         faulthandler.dump_traceback_later(WALL * self.limit, exit=True)
         signal.setitimer(signal.ITIMER_PROF, self.limit)
         self._context = self._active()
@@ -183,7 +185,9 @@ class Log(unittest.TestResult):
         faulthandler.cancel_dump_traceback_later()
         super().stopTest(test)
         verdict, detail = self._verdict
-        self.write(test=test.id(), verdict=verdict, detail=detail, **self._new_frames())
+        took = round(time.process_time() - self._began, 2)
+        new = self._new_frames()
+        self.write(test=test.id(), verdict=verdict, detail=detail, took=took, **new)
 
     def _note(self, verdict: str, error: Any = None, detail: str = "") -> None:
         vars(builtins).update(_BUILTINS)  # which a test that goes wrong may leave changed
