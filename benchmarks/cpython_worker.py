@@ -108,12 +108,12 @@ class Capture:
 
     def __init__(self) -> None:
         CaptureAll = _capture_all()
-        gc.freeze()  # or each collection that a test asks for goes through all of torch
         self.all = CaptureAll(_wanted)
         self._told: dict[CodeType, Any] = {}
 
     def active(self) -> AbstractContextManager[None]:
         """Active again for each test, since tests of tracing end it."""
+        gc.freeze()  # or each collection that a test asks for goes through torch, and all captures
         return self.all.active()
 
     def take(self) -> None:

@@ -77,7 +77,7 @@ class Driver:
 
     # -- the loop --------------------------------------------------------------------------------
     def finish(self, suspend: Any) -> Any:
-        """Go on from a suspended region until the outermost frame returns."""
+        """Go on from a suspended region until the outermost frame returns, or a path is known."""
         rest: Rest = []
         while True:
             while type(suspend) is Suspend:
@@ -102,6 +102,8 @@ class Driver:
                         continue
                 suspend = self._run_piece(sites, values, rest) if sites else values[0]
                 let_go(values)  # a traceback may hold this frame
+                if not rest and type(suspend) is Suspend and suspend.sites in self._paths:
+                    return suspend  # the hook follows paths without us
             if not rest:
                 return suspend
             sites, values = rest.pop()

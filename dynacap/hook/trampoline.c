@@ -300,6 +300,21 @@ driver_of(Trampoline *self)
     return Py_NewRef(driver);
 }
 
+/* Whether the driver leaves the rest to the caller: it is at no sites, where a path could lead. */
+static int
+is_for_caller(PyObject *result)
+{
+    if (Py_TYPE(result) != suspend_type) {
+        return 0;
+    }
+    PyObject *sites = PyObject_GetAttr(result, name_sites);
+    if (sites == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(sites);
+    return sites == NULL || sites == Py_None;
+}
+
 static PyObject *
 trampoline_run(Trampoline *self, PyObject *suspend)
 {
@@ -317,8 +332,8 @@ trampoline_run(Trampoline *self, PyObject *suspend)
         }
         Py_XDECREF(path);
         Py_SETREF(result, next);
-        if (!known) {
-            break; /* the driver has gone on to the end, or leaves the rest to the caller */
+        if (!known && next != NULL && is_for_caller(next)) {
+            break;
         }
     }
     if (driver == NULL) {
