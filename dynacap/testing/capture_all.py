@@ -27,8 +27,7 @@ from dynacap.place import Place
 Wanted = Callable[[FunctionType, CodeType], bool]
 ENTRIES = 16  # for one piece of code; tests call their helpers with all kinds of arguments
 CAPTURES = 512
-DEAR = 0.5  # seconds; once the captures of a piece took as long,
-UNUSED = 3  # so many entries of which none ever ran again are enough
+DEAR = 0.5  # seconds that captures of one code object may take where it was captured before
 NEVER_AGAIN = "never-again"  # the reason, among those of breaks
 
 
@@ -37,7 +36,8 @@ class Frames:
     """What became of the frames of one code object, counted by captures.
 
     ``whole``: captured from start to end; ``pieces``: captured with a break; ``inlined``: captured
-    within its caller; ``plain`` and ``breaks``: the reasons, with their counts.
+    within its caller; ``plain`` and ``breaks``: the reasons, with their counts.  ``seconds``: what
+    captures took of pieces that had been captured before.
     """
 
     whole: int = 0
@@ -45,6 +45,7 @@ class Frames:
     inlined: int = 0
     plain: Counter[str] = field(default_factory=Counter)
     breaks: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -94,11 +95,11 @@ class _CountedPlace(Place):
         self, counts: CaptureAll, session: Session, sites: tuple[Site, ...] | None, code: CodeType
     ) -> None:
         self._counts = counts
-        self._seconds = 0.0
         super().__init__(session, sites, code)
 
     def _compile(self, flat: tuple[Any, ...]) -> Any:
         started, began = time.perf_counter(), time.thread_time()
+        again = bool(self.table.entries)
         try:
             return super()._compile(flat)
         except Exception as error:
@@ -107,14 +108,15 @@ class _CountedPlace(Place):
             raise
         finally:
             self._counts.seconds += time.perf_counter() - started
-            self._seconds += time.thread_time() - began
+            if again:
+                self._counts.frames_of(self.code).seconds += time.thread_time() - began
 
     def _over_limit(self, flat: tuple[Any, ...]) -> bool:
-        """A loop that has something new in every round is left alone sooner, if that is dear."""
-        entries = self.table.entries
-        if self._seconds < DEAR or len(entries) < UNUSED or any(one.hits for one in entries):
+        """Code that has something new in every round is left alone sooner, if that is dear."""
+        frames, entries = self._counts.frames_of(self.code), self.table.entries
+        if frames.seconds < DEAR or not entries or any(entry.hits for entry in entries):
             return super()._over_limit(flat)
-        self._counts.frames_of(self.code).breaks[NEVER_AGAIN] = 1
+        frames.breaks[NEVER_AGAIN] = 1
         return True
 
     def _store_region(
