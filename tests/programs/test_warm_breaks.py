@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 import dynacap
+from dynacap.driver import Driver
+from dynacap.hook import choose_hook
 from dynacap.testing import call, program
 
 X = torch.arange(4.0)
@@ -194,3 +196,26 @@ def test_a_value_that_the_breaking_call_changes() -> None:
         assert count == number
         assert torch.equal(y, (X + 1) * 2)
     assert all(ref() is None for ref in holder.values())
+
+
+def test_the_first_call_follows_what_it_learned_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def function(x: Tensor) -> Tensor:
+        for number in range(40):
+            x = x + 1
+            say(number)
+        return x
+
+    advanced: list[Any] = []
+    advance = Driver._advance
+
+    def counted(*given: Any) -> Any:
+        advanced.append(given[1])
+        return advance(*given)
+
+    monkeypatch.setattr(Driver, "_advance", counted)
+    assert torch.equal(dynacap.compile(function)(X), X + 40)
+    assert capsys.readouterr().out == "".join(f"say {number}\n" for number in range(40))
+    alone = choose_hook().capabilities.replaces_running_frame
+    assert (len(advanced) < 10) is alone
