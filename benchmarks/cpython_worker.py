@@ -114,7 +114,8 @@ class Capture:
     def active(self) -> AbstractContextManager[None]:
         """Active again for each test, since tests of tracing end it."""
         gc.freeze()  # or each collection that a test asks for goes through torch, and all captures
-        return self.all.active()
+        context: AbstractContextManager[None] = self.all.active()
+        return context
 
     def take(self) -> None:
         """See that functions of the test package which are called once are captured."""
