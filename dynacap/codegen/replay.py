@@ -35,14 +35,18 @@ def replay(e: Emitter, touched: list[Value]) -> None:
 def _dict(e: Emitter, value: DictValue) -> None:
     name = e.expr(value)
     setter = dict_method(e, value.cls, "__setitem__")
-    deleter = dict_method(e, value.cls, "__delitem__")
+    # What dies in another thread may have taken the key away meanwhile.
+    way, absent = (
+        ("__delitem__", "") if issubclass(value.cls, collections.OrderedDict) else ("pop", ", None")
+    )
+    deleter = dict_method(e, value.cls, way)
     lines = e.filling(value.dirty)
     for key in value.dirty:
         held = value.over[key]
         key_text = e.expr(value.key_value(e.machine, key))
         moved = held is DELETED or key in value.fresh
         if moved and _is_outside(e, value, key):
-            lines.append(f"{deleter}({name}, {key_text})")
+            lines.append(f"{deleter}({name}, {key_text}{absent})")
         if isinstance(held, Value):
             lines.append(f"{setter}({name}, {key_text}, {e.expr(held)})")
 

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import Scenario, call, program, scenario
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -137,3 +138,23 @@ def test_set_of_a_subclass_is_made_once(x: Tensor) -> Any:
     tags = Tags([1, 2])
     tags.add(3)
     return x + len(tags), tags, len(made)
+
+
+def test_a_key_that_is_gone_when_the_effects_come() -> None:
+    """As by a finalizer that the garbage collector runs in another thread."""
+    cache = {"kept": 1, "taken": 2}
+
+    def backend(module: Any, example_inputs: Any) -> Any:
+        def run(*given: Any) -> Any:
+            cache.pop("taken", None)
+            return module(*given)
+
+        return run
+
+    def function(x: Tensor) -> Any:
+        return x + 1, cache.pop("taken", None)
+
+    cache["taken"] = 3
+    result, found = dynacap.compile(function, backend=backend)(X)
+    assert torch.equal(result, X + 1)
+    assert (found, cache) == (3, {"kept": 1})
