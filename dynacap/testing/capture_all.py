@@ -25,9 +25,9 @@ from dynacap.executor.chain import Site
 from dynacap.place import Place
 
 Wanted = Callable[[FunctionType, CodeType], bool]
-ENTRIES = 16  # for one piece of code; tests call their helpers with all kinds of arguments
+ENTRIES = 8  # for one piece of code: what users have
 CAPTURES = 512
-DEAR = 0.5  # seconds that captures of one code object may take where it was captured before
+DEAR = 0.3  # seconds that captures of one code object may take where it was captured before
 NEVER_AGAIN = "never-again"  # the reason, among those of breaks
 
 
