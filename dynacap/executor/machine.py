@@ -61,8 +61,7 @@ class Machine(Outside):
         self.depth = 0  # of nested loops
         self.steps = 0  # instructions executed on the chain
         self.stop_at = stop_at
-        # Instructions, those of nested loops too; steps and graph at some round of a loop before.
-        self.work, self.next_look, self.last_look = 0, MAX_WORK, (-2, 0)
+        self.next_look, self.last_look = MAX_WORK, (-2, 0)  # steps and graph when we looked last
         self.finalizers = Finalizers()
         self.max_frames = min(1000, choose_hook().frames_left())
         self.entered: set[CodeType] = set()  # what calls ran of the user's, for reports
@@ -179,8 +178,8 @@ class Machine(Outside):
         self.frames[-1].stack.append(value)
         return None
 
-    def came_round(self) -> None:
-        """Leave a loop to plain Python that goes on and on without any operation for the graph."""
+    def look(self) -> None:
+        """Leave to plain Python what goes on and on without any operation for the graph."""
         if self.work < self.next_look:
             return
         self.next_look = self.work + MAX_WORK

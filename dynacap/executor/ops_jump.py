@@ -16,7 +16,7 @@ from dynacap.values.data_model import advance, truth
 def _jump(m: Machine, f: Frame, i: Instruction) -> None:
     assert i.target is not None
     if i.target < f.pc:
-        m.came_round()
+        m.look()
     f.pc = i.target
 
 

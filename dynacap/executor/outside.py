@@ -39,6 +39,7 @@ from dynacap.values.object import CellValue, ClassChange, PayloadValue, WrittenA
 from dynacap.values.wording import unhashable
 
 _IMMUTABLE_TYPE = 1 << 8
+GUARD = 5  # instructions that one is worth
 _READ_LATE = frozenset({int, float, complex, str, bytes})
 _KINDS: dict[str, Any] = {
     name: getattr(module, name)
@@ -90,11 +91,14 @@ class Outside(State):
         self.keys_differ = False  # whether one of them was looked for and was none of the others
         self.effects = 0  # how many changes there were, of the same value too
         self._numbers: dict[Source, Value] = {}  # those that vary
+        self.work = 0  # instructions, those of nested loops too, and guards
 
     # -- guards ----------------------------------------------------------------------------------
     def guard(self, kind: str, source: Source, *expected: Any) -> None:
         """Add a guard of that kind, blamed on the user's current line."""
         origin = self.user_frame()
+        self.work += GUARD
+        self.look()
         if kind == "NotAliased":
             self.guards.add(relations.NotAliased((source, *expected), origin=origin))
             return
@@ -104,6 +108,10 @@ class Outside(State):
 
     def user_frame(self) -> UserFrame | None:
         """The user's line that runs now."""
+        raise NotImplementedError
+
+    def look(self) -> None:
+        """Break if much was done without any operation."""
         raise NotImplementedError
 
     # -- objects ---------------------------------------------------------------------------------

@@ -21,12 +21,14 @@ from dynacap.backends import eager
 from dynacap.cache import Options, Session
 from dynacap.config import config
 from dynacap.errors import DynacapError
+from dynacap.executor import machine
 from dynacap.executor.chain import Site
 from dynacap.place import Place
 
 Wanted = Callable[[FunctionType, CodeType], bool]
 ENTRIES = 8  # for one piece of code: what users have
 CAPTURES = 512
+WORK = 25_000  # instructions that a loop may run without any operation
 DEAR = 0.3  # seconds that captures of one code object may take where it was captured before
 NEVER_AGAIN = "never-again"  # the reason, among those of breaks
 
@@ -55,6 +57,16 @@ class Frames:
         return "pieces" if self.pieces or self.breaks or self.plain else "whole"
 
 
+@contextmanager
+def _sooner_left_alone() -> Iterator[None]:
+    """Loops of tests are without any operation, and nobody runs them again."""
+    before, machine.MAX_WORK = machine.MAX_WORK, WORK
+    try:
+        yield
+    finally:
+        machine.MAX_WORK = before
+
+
 class CaptureAll:
     """Captures what ``wanted`` wants while :meth:`active`; ``frames`` tells of it by code."""
 
@@ -75,7 +87,7 @@ class CaptureAll:
             accumulated_recompile_limit=CAPTURES,
             raise_internal_errors=True,
         )
-        with patch, self.hook.active(self._driver.offer):
+        with patch, _sooner_left_alone(), self.hook.active(self._driver.offer):
             yield
 
     def take(self, function: FunctionType) -> None:

@@ -126,6 +126,30 @@ def test_a_loop_is_left_alone_by_what_it_does_in_its_rounds(
         assert ("long-loop" in str(dynacap.counters()["reasons"])) is left_alone
 
 
+def test_many_guards_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynacap.executor.machine.MAX_WORK", 2_000)
+
+    def function(x: Tensor, known: list[int], found: list[int]) -> Tensor:
+        return x + (known == found)
+
+    compiled = dynacap.compile(function)
+    for count, left_alone in ((3, False), (1_000, True)):
+        dynacap.reset()
+        given = X, [*range(count)], [*range(count)]
+        assert torch.equal(compiled(*given), function(*given))
+        assert ("long-loop" in str(dynacap.counters()["reasons"])) is left_alone
+
+
+def test_many_tensors_are_no_loop_without_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynacap.executor.machine.MAX_WORK", 500)
+
+    def function(tensors: list[Tensor]) -> Any:
+        return torch._foreach_add([each for each in tensors if each.shape[0] > 1], 1)
+
+    given = [X + k for k in range(200)]
+    assert dynacap.explain(function)(given).graph_break_count == 0
+
+
 def test_accumulated_limit_counts_entries_that_are_gone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
