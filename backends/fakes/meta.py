@@ -2,8 +2,12 @@
 
 A fake tensor mode has each operation ask, in Python, whether it is one of the many that need care:
 the first time takes some milliseconds.  The operations named here need none.  Their results follow
-from shapes, strides and dtypes whatever the device, in C++ for the most part, and are what eager
-gives on the CPU (``tests/backends/test_meta.py`` compares all of them).
+from shapes, strides and dtypes whatever the device, and are what eager gives on the CPU
+(``tests/backends/test_meta.py`` compares all of them).
+
+The meta kernels of many are Python as well: half a millisecond, where the real ones take some
+microseconds.  So those of which only the equality of sizes matters run for real on small tensors,
+2 x 3 in the place of 512 x 768, if all operands are contiguous (``_Small``).
 
 Of a few, neither kind of stand-in has eager's strides where an operand is not contiguous: they run
 for real, on ones laid out like the operands.  For batch norm that is much faster as well.
@@ -11,7 +15,7 @@ for real, on ones laid out like the operands.  For batch norm that is much faste
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -36,6 +40,9 @@ OTHERS = frozenset(
     mean mm softmax stack sum var""".split()
 )
 FOR_REAL = frozenset("batch_norm floor_divide floordiv logical_and logical_or logical_xor".split())
+# Whose sizes are sizes of operands, or 1, so that others can stand for these.
+SMALL = POINTWISE | set("addmm cumsum layer_norm linear mean var".split())
+_SIZES_AT = {"layer_norm": 1}  # the position of an argument that is sizes, and no tensor
 MOST = 2**22  # elements of a tensor that is made for that
 KNOWN = POINTWISE | VIEWS | OTHERS
 
@@ -56,18 +63,26 @@ def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> 
         return None
     if name == "getitem" and not _is_basic(args[1]):
         return None
-    twins = _Twins(_ones if real else _meta)
+    if name == "where" and len(args) + len(kwargs) == 1:  # as many as are not 0
+        return None
+    kept = _said_by(_Small(_SIZES_AT.get(name)), target, args, kwargs) if name in SMALL else None
+    return kept or _said_by(_Twins(_ones if real else _meta), target, args, kwargs)
+
+
+def _said_by(
+    twins: _Twins, target: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+) -> Kept | None:
     try:
-        args, kwargs = twins.of(args), {key: twins.of(value) for key, value in kwargs.items()}
+        args, kwargs = twins.operands(args), {key: twins.of(value) for key, value in kwargs.items()}
         result = target(*args, **kwargs)
+        operands = list(twins.made.values())
+        found = parts(result)
+        if not found or not all(_is_new(tensor, operands) for tensor in found):
+            return None
+        storages = {twin.untyped_storage()._cdata for twin in operands}
+        looks = tuple(twins.look(tensor, storages) for tensor in found)
     except Exception:  # the fake mode says what the program is told
         return None
-    operands = list(twins.made.values())
-    found = parts(result)
-    if not found or not all(_is_new(tensor, operands) for tensor in found):
-        return None
-    storages = {twin.untyped_storage()._cdata for twin in operands}
-    looks = tuple(_look(tensor, storages) for tensor in found)
     return Kept(looks, None if found[0] is result else type(result))
 
 
@@ -102,6 +117,10 @@ class _Twins:
         self.make = make
         self.made: dict[int, torch.Tensor] = {}
 
+    def operands(self, args: Any) -> Any:
+        """What takes the place of all positional operands."""
+        return self.of(args)
+
     def of(self, value: Any) -> Any:
         """An operand with twins for the fakes that it is or holds."""
         kind = type(value)
@@ -120,6 +139,52 @@ class _Twins:
             raise _Unfit
         made = self.make(fake)
         return made.requires_grad_() if fake.requires_grad else made
+
+    def look(self, tensor: torch.Tensor, storages: set[int]) -> Look:
+        """What a result would look like if these were the operands themselves."""
+        view = tensor.untyped_storage()._cdata in storages
+        return Look(tensor.shape, tensor.stride(), tensor.dtype, _CPU, tensor.requires_grad, view)
+
+
+class _Small(_Twins):
+    """Real tensors with other sizes: the same for the same, 0 and 1 for themselves."""
+
+    def __init__(self, sizes_at: int | None) -> None:
+        super().__init__(self._ones)
+        self._sizes = {0: 0, 1: 1}
+        self._sizes_at = sizes_at
+
+    def operands(self, args: Any) -> Any:
+        """The same, with sizes among them exchanged."""
+        made = list(self.of(args))
+        at = self._sizes_at
+        if at is not None:
+            made[at] = [self._sizes[size] for size in args[at]]
+        return made
+
+    def _ones(self, fake: FakeTensor) -> torch.Tensor:
+        if fake.stride() != _contiguous(fake.shape):
+            raise _Unfit
+        sizes = self._sizes
+        return torch.ones([sizes.setdefault(n, len(sizes)) for n in fake.shape], dtype=fake.dtype)
+
+    def look(self, tensor: torch.Tensor, storages: set[int]) -> Look:
+        """The same, with the sizes exchanged back."""
+        small = super().look(tensor, storages)
+        if small.view or small.stride != _contiguous(small.shape):
+            raise _Unfit
+        given = {small: size for size, small in self._sizes.items()}
+        shape = torch.Size(given[n] for n in small.shape)
+        return small._replace(shape=shape, stride=_contiguous(shape))
+
+
+def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a contiguous tensor."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 def _meta(fake: FakeTensor) -> torch.Tensor:
@@ -140,9 +205,3 @@ def _is_new(tensor: Any, operands: list[torch.Tensor]) -> bool:
         and not (tensor.requires_grad and tensor.is_leaf)
         and not (tensor.is_conj() or tensor.is_neg())
     )
-
-
-def _look(tensor: torch.Tensor, storages: set[int]) -> Look:
-    view = tensor.untyped_storage()._cdata in storages
-    gradient = tensor.requires_grad
-    return Look(tensor.shape, tensor.stride(), tensor.dtype, _CPU, gradient, view)

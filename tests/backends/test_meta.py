@@ -74,6 +74,7 @@ ROWS: dict[str, list[Callable[[Tensor, Tensor], Any]]] = (
             lambda x, y: ((x > 2, x, y), {}),
             one(1.0, 2),
             lambda x, y: ((y > 2, x, 0.5), {}),
+            lambda x, y: ((x > 2,), {}),
         ],
         "chunk": [one(2), one(3, 1), one(2, dim=-1)],
         "expand": [one(4, 6), one(-1, 6), one(2, 4, 6), one((3, 2, 4, 6))],
