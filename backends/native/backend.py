@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +34,7 @@ from dynacap.backends.native.build import (
 )
 from dynacap.backends.native.c.program import Source, program_source
 from dynacap.backends.native.describe import description
-from dynacap.backends.native.known import kinds, noted_kinds, part_of
+from dynacap.backends.native.known import kinds, noted_calls, noted_constants, noted_kinds, part_of
 from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.numbers import where_they_fit, without_float_arithmetic
@@ -207,13 +207,13 @@ class _Compile:
         there: Future[Path] = Future()
         there.set_result(library_path(part["library"]))
         pending = Pending(lambda: there, eager, waits=True)
-        # With steps in Python none is noted.
-        return counted(self._made(pending, (), noted_kinds(part), ()), part["changes"])
+        made = self._made(pending, noted_calls(part), noted_kinds(part), noted_constants(part))
+        return counted(made, part["changes"])
 
     def _made(
         self,
         pending: Pending,
-        calls: Sequence[Call],
+        calls: Sequence[Call] | Mapping[int, Call],
         takes_and_gives: tuple[bytes, tuple[Any, ...]],
         constants: tuple[Any, ...],
     ) -> Run:

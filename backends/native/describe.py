@@ -11,9 +11,10 @@ import functools
 import hashlib
 import math
 import operator
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -35,6 +36,7 @@ _WORDS = frozenset({
     torch.dtype, torch.device, torch.layout, torch.memory_format,
 })  # fmt: skip
 _NESTS = frozenset({tuple, list, torch.Size})
+_NOTHING = ModuleType("nothing")
 _TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 
 
@@ -132,10 +134,19 @@ def _name(target: Any) -> str:
         name = str(target)
         if name.split(".")[0] in ("aten", "prims"):
             return name
-    found = _names().get(id(target))
+    found = _names().get(id(target)) or _place_of(target)
     if found is None or (isinstance(target, FunctionType) and not _is_torchs(target)):
         raise _NoWords(f"a function that is not torch's: {target}")
     return found
+
+
+def _place_of(target: Any) -> str | None:
+    """Where in a module of torch's a function is found, if it says so truly."""
+    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
+    if not (isinstance(module, str) and isinstance(name, str) and module.startswith("torch.")):
+        return None
+    there = vars(sys.modules.get(module, _NOTHING)).get(name)
+    return f"{module}.{name}" if there is target else None
 
 
 def _is_torchs(function: FunctionType) -> bool:

@@ -32,6 +32,14 @@ def functional_form(func: Op, args: tuple[Any, ...]) -> tuple[Op, tuple[Any, ...
     return _form(func), (*args, *(each.default_value for each in positional[len(args) :]))
 
 
+def view_form(func: Op) -> Op:
+    """The operator that gives the view which ``func`` makes of its argument itself."""
+    form = _form(func) if func.overloadpacket.__name__.endswith("_") else None
+    if form is None or not any(each.alias_info for each in form._schema.returns):
+        raise NotFunctional(f"{func} changes more than elements")
+    return form
+
+
 @functools.cache
 def _form(func: Op) -> Op:
     packet_name = func.overloadpacket.__name__

@@ -88,6 +88,20 @@ class Memory:
         storage.version += 1
         tensor.node, tensor.version = node, storage.version
 
+    def alone(self, value: torch.Tensor) -> torch.fx.Node:
+        """The node of a tensor of the graph's own, whose memory no other sees."""
+        node, storage = self.node(value), self._tensors[id(value)].storage
+        others = [each for each in self._tensors.values() if each.storage is storage]
+        if storage.outside is not None or len(others) > 1:
+            raise NotFunctional("a tensor is turned whose memory others see")
+        return node
+
+    def turn(self, value: torch.Tensor, node: torch.fx.Node) -> None:
+        """A tensor that is alone has been laid out otherwise; ``node`` is that view."""
+        storage = _Storage(value, node, None)
+        self._storages[value.untyped_storage()._cdata] = storage
+        self._tensors[id(value)] = _Tensor(value, storage, node, 0)
+
     @property
     def changes_inputs(self) -> bool:
         """Whether an input's storage was changed."""

@@ -15,7 +15,7 @@ import torch
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynacap.backends.native.aten.in_place import NotFunctional, functional_form
+from dynacap.backends.native.aten.in_place import NotFunctional, functional_form, view_form
 from dynacap.backends.native.aten.inputs import fake_like, refused
 from dynacap.backends.native.aten.memory import Memory
 from dynacap.backends.native.loops.program import check_number, leaves
@@ -81,7 +81,8 @@ class Recorder(TorchDispatchMode):
         if func is _NORM and args[_TRAINING] and args[_STATISTICS][0] is not None:
             return self._normalized(args)
         if func._schema.is_mutable:
-            return self._changed(func, args, kwargs)
+            changed = self._turned if torch.Tag.inplace_view in func.tags else self._changed
+            return changed(func, args, kwargs)
         return self._recorded(func, args, kwargs)
 
     def _normalized(self, args: tuple[Any, ...]) -> Any:
@@ -112,6 +113,18 @@ class Recorder(TorchDispatchMode):
         result = self._result(functional, args, kwargs)
         node = self._node(functional, self._arguments(args), self._arguments(kwargs), result)
         self._memory.change(target, node)
+        return target
+
+    def _turned(self, func: Op, args: Any, kwargs: Any) -> Any:
+        """An operator that has its argument see the same memory otherwise: from now on that is a
+        view of what it was."""
+        target: torch.Tensor = args[0]
+        view = view_form(func)
+        before = self._memory.alone(target)
+        node = self._node(view, self._arguments(args), self._arguments(kwargs), target)
+        before.meta["val"] = fake_like(self.mode, target, target)
+        self._result(func, args, kwargs)
+        self._memory.turn(target, node)
         return target
 
     def _result(self, func: Op, args: Any, kwargs: Any) -> Any:

@@ -15,7 +15,8 @@ from dynacap.backends.native.aten.in_place import NotFunctional
 from dynacap.backends.native.aten.inputs import share_memory, stand_ins
 from dynacap.backends.native.aten.recorder import Recorder, Replay
 from dynacap.backends.native.versions import counts_of
-from dynacap.fxlite import GraphModule
+from dynacap.fxlite import GraphModule, Node
+from dynacap.fxlite.risks import plain_name
 
 Compiled = Callable[..., Any]
 Note = dict[str, Any]
@@ -96,8 +97,12 @@ def needs_gradient(graph_module: GraphModule, example_inputs: Sequence[Any]) -> 
     """Whether a call builds an autograd graph: an input wants it, and grad mode is on somewhere."""
     if not any(isinstance(v, torch.Tensor) and v.requires_grad for v in example_inputs):
         return False
-    sets_state = any(node.meta.get("sets_state") for node in graph_module.graph.nodes)
-    return torch.is_grad_enabled() or sets_state
+    return torch.is_grad_enabled() or any(map(_may_set_grad_mode, graph_module.graph.nodes))
+
+
+def _may_set_grad_mode(node: Node) -> bool:
+    of_vmap = plain_name(node.target).startswith("_vmap_")
+    return bool(node.meta.get("sets_state")) and not of_vmap
 
 
 def record(graph_module: GraphModule, example_inputs: Sequence[Any]) -> torch.fx.GraphModule:

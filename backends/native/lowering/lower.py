@@ -28,6 +28,8 @@ Step = Equation | Call | View
 Rule = Callable[..., Any]
 RULES: dict[torch._ops.OpOverload, Rule] = {}
 
+# Batch norm's kernels on other devices ask for some, which nobody reads here.
+_ONLY_MEMORY = frozenset({torch.ops.aten.empty.memory_format})
 # Views that their schemas do not tell of.
 _VIEWS_BY_CONVENTION = frozenset({torch.ops.aten._unsafe_view.default})
 
@@ -267,6 +269,8 @@ class Lowering:
 
     def _call(self, target: torch._ops.OpOverload) -> Any:
         node, value = self.node, self.result
+        if target in _ONLY_MEMORY and not node.users:
+            return None
         several = isinstance(value, list | tuple)
         values = value if several else (value,) if target._schema.returns else ()
         results = [

@@ -53,7 +53,13 @@ FUNCTIONS: dict[str, Fn] = {
     "library functions": lambda x: F.layer_norm(F.gelu(x), (4,)),
     "changes inside": in_place,
     "grad mode": lambda x: torch.no_grad()(lambda y: y * 2)(x),
+    "a result that is turned": lambda x: F.adaptive_avg_pool1d(x.t()[None], 1) + 1,
     "slices": lambda x: x[1:, ::2] + x[0, 0],
+    "constants": lambda x: (x + torch.tensor([0.5, -1, 2, 3]), torch.tensor([[True]]) & (x > 0)),
+    "operators without C": lambda x: (
+        x[torch.tril_indices(4, 4)[0]],
+        torch.index_add(x, 0, torch.arange(4), x, alpha=2),
+    ),
 }
 
 
@@ -65,6 +71,14 @@ def test_the_second_process_writes_no_code(name: str, written: list[Any]) -> Non
     run(FUNCTIONS[name], x)
     assert len(written) == 1
     assert dynacap.cache_info().hits == 1
+
+
+def test_vmap_turns_no_gradient_on(written: list[Any]) -> None:
+    x = torch.randn(4, 4, requires_grad=True)
+    with torch.no_grad():
+        for _ in range(2):
+            run(torch.vmap(lambda row: row.exp() + 1), x)
+    assert len(written) == 1
 
 
 def test_changes_of_arguments_are_made_again(written: list[Any]) -> None:

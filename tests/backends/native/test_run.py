@@ -52,6 +52,19 @@ def changes_what_it_made(x: torch.Tensor, y: torch.Tensor) -> Any:
     return z, row, mask
 
 
+def turns_what_it_made(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = x.clone().add_(1)
+    z.t_()
+    z[1:3] = y[0]
+    w = y * 2
+    row = w.unsqueeze_(0).transpose_(1, 2)[0]
+    row.add_(1)
+    v = x + 1
+    seen = v.view(-1)
+    v.t_().mul_(2)
+    return z, w, row, F.adaptive_avg_pool1d(y.t()[None], 1), v, seen
+
+
 def draws_numbers(x: torch.Tensor, y: torch.Tensor) -> Any:
     return F.dropout(x, 0.5) + torch.rand(4, 4), torch.bernoulli(y.sigmoid()), torch.randperm(7)
 
@@ -75,8 +88,8 @@ def complex_numbers(x: torch.Tensor, y: torch.Tensor) -> Any:
 
 
 FUNCTIONS = [
-    views, changes_an_input, changes_what_is_seen_otherwise, changes_what_it_made, draws_numbers,
-    many_operators, complex_numbers,
+    views, changes_an_input, changes_what_is_seen_otherwise, changes_what_it_made,
+    turns_what_it_made, draws_numbers, many_operators, complex_numbers,
 ]  # fmt: skip
 
 
