@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,22 +12,28 @@ class Before:
     """Kept when a graph is called that may have to be run again from its start.
 
     ``devices``: those besides the CPU whose random streams are kept; None to keep none at all.
-    ``changed``: the inputs that the graph may write to.
+    ``changed``: the inputs that the graph may write to, which ``keep_memory()`` keeps.
     """
 
-    def __init__(self, devices: list[Any] | None, changed: Iterable[torch.Tensor]) -> None:
+    def __init__(self, devices: list[Any] | None, changed: Sequence[torch.Tensor]) -> None:
         self._streams: list[tuple[Any, torch.Tensor]] = []
         if devices is not None:
             self._streams = [(None, torch.default_generator.get_state())]
             self._streams += [(device, torch.cuda.get_rng_state(device)) for device in devices]
-        self._inputs = [_Input(tensor) for tensor in changed]
-        storages = [tensor.untyped_storage() for tensor in changed]
-        self._memory = {each._cdata: (each, each.clone()) for each in storages}
+        self._changed = changed
+        self._inputs: list[_Input] = []
+        self._memory: dict[int, tuple[Any, Any]] = {}
 
     @property
     def has_memory(self) -> bool:
-        """Whether memory was kept, and not only random streams."""
-        return bool(self._inputs)
+        """Whether memory is kept, or would be, and not only random streams."""
+        return bool(self._changed)
+
+    def keep_memory(self) -> None:
+        """Until then nothing is changed, so that there is nothing to restore."""
+        self._inputs = [_Input(tensor) for tensor in self._changed]
+        storages = [tensor.untyped_storage() for tensor in self._changed]
+        self._memory = {each._cdata: (each, each.clone()) for each in storages}
 
     def restore(self) -> bool:
         """Have all be as it was; False if more was changed than the memory."""

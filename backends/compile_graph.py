@@ -9,6 +9,7 @@ from typing import Any
 from dynacap import log
 from dynacap.backends.collector import working
 from dynacap.backends.eager import eager
+from dynacap.backends.fall_back import withdraw
 from dynacap.backends.registry import Backend, backend_name, check_graph_module
 from dynacap.backends.verify.request import Verification, verification
 from dynacap.config import config
@@ -51,6 +52,7 @@ def compile_graph(
             raise failure from error
     if not suppress:
         raise failure
+    withdraw(graph_module)
     log.warn(
         f"{graph_module.name} runs eagerly: {failure}",
         graph=graph_module.name,

@@ -12,6 +12,7 @@ import re
 import signal
 import threading
 import traceback
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 
 from dynacap import log
 from dynacap.backends.before import Before
+from dynacap.backends.fall_back import listen
 from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors, restore_state
 from dynacap.config import config
 from dynacap.errors import DynacapError
@@ -49,6 +51,10 @@ class Recovery:
         self.inside = inside
         self.eager = graph.forward if compiled is not graph.forward else None
         self.state = _State() if sets_state else None
+        # A compiled graph may change nothing until it fails and says so.
+        self._running = threading.local()
+        told = weakref.WeakMethod(self._eager_begins)
+        self._is_told = bool(self._kept) and listen(graph, lambda: (told() or _nothing)())
         self._interrupted: dict[int, BaseException] = {}  # by thread
 
     @property
@@ -63,7 +69,17 @@ class Recovery:
 
     def before(self, inputs: tuple[Any, ...]) -> Before:
         """What the graph may change as it is before the graph runs; asked for if ``rewinds``."""
-        return Before(self.devices if self._draws else None, [inputs[at] for at in self._kept])
+        before = Before(self.devices if self._draws else None, [inputs[at] for at in self._kept])
+        if self._is_told:
+            self._running.before = weakref.ref(before)
+        else:
+            before.keep_memory()
+        return before
+
+    def _eager_begins(self) -> None:
+        before = getattr(self._running, "before", _nothing)()
+        if before is not None:
+            before.keep_memory()
 
     def __call__(
         self, error: BaseException, inputs: tuple[Any, ...], before: Before | None = None
@@ -127,6 +143,10 @@ class Recovery:
             graph=self.name,
         )
         return outputs
+
+
+def _nothing() -> None:
+    return None
 
 
 def _tensors(graph: GraphModule) -> list[torch.Tensor]:

@@ -19,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from dynacap import log
 from dynacap.backends.collector import resting
+from dynacap.backends.fall_back import announced, withdraw
 from dynacap.backends.native.aten.inputs import is_variable, refused
 from dynacap.backends.native.aten.overlaps import check_overlaps
 from dynacap.backends.native.aten.trace import Keep, Note, compile_again, compile_traced
@@ -79,21 +80,22 @@ def native(
     if mode not in MODES:
         raise UserError(f"backend 'native' has no mode {mode!r}; there are {MODES[1:]}")
     warn_of_unused("native", options=options)
-    waits = mode != "background"
+    waits, eager = mode != "background", announced(graph_module)
     parts = without_float_arithmetic(graph_module)
     if parts is not None:
         rest, floats = parts
         run = native(rest, [*example_inputs, *floats(*example_inputs)], mode=mode, options=options)
         return lambda *args: run(*args, *floats(*args))
-    if not draws_before_it_raises(graph_module):
-        eager = graph_module.forward
-        run = _or_eagerly(lambda: _compiled(graph_module, example_inputs, eager, waits), eager)
-        return where_they_fit(run, graph_module)
-    rewind = Rewind(graph_module.forward)
-    run = _or_eagerly(
-        lambda: rewind.around(_compiled(graph_module, example_inputs, rewind.eager, waits)),
-        graph_module.forward,
-    )
+    rewind = Rewind(eager) if draws_before_it_raises(graph_module) else None
+
+    def make() -> Run:
+        if rewind is None:
+            return _compiled(graph_module, example_inputs, eager, waits)
+        return rewind.around(_compiled(graph_module, example_inputs, rewind.eager, waits))
+
+    run = _or_eagerly(make, graph_module.forward)
+    if run is graph_module.forward:
+        withdraw(graph_module)
     return where_they_fit(run, graph_module)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from dynacap.backends.fall_back import announced
 from dynacap.backends.native.refused import fits, largest
 from dynacap.fxlite import Graph, GraphModule, Node
 from dynacap.fxlite.printer import example_value
@@ -53,7 +54,7 @@ def where_they_fit(run: Callable[..., Any], graph_module: GraphModule) -> Callab
     values = map(example_value, graph.nodes)
     dtypes = {value.dtype for value in values if isinstance(value, torch.Tensor)} - {torch.bool}
     limit = min(map(largest, dtypes), default=math.inf)
-    eager = graph_module.forward
+    eager = announced(graph_module)
 
     def call(*args: Any) -> Any:
         for index in positions:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynacap import log
+from dynacap.backends.fall_back import withdraw
 from dynacap.backends.verify.compare import differences
 from dynacap.backends.verify.copies import copied
 from dynacap.backends.verify.exact import exact_run
@@ -33,6 +34,7 @@ def verified(
     """What ``backend`` makes of the graph, with its first calls checked."""
     eager = copy.copy(graph_module)  # a backend may change the graph that it is given
     compiled: Compiled = backend(graph_module, example_inputs)
+    withdraw(graph_module)  # one that is found wrong runs eagerly
     if not callable(compiled):
         return compiled  # the caller refuses it
     return Verified(request, backend, eager, compiled)

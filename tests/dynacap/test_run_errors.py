@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import dynacap
+from dynacap.backends.before import Before
 from dynacap.fxlite import GraphModule
 from dynacap.testing import check_same, program
 
@@ -386,6 +387,28 @@ def test_an_error_that_nobody_foresaw_in_a_callee_behind_a_break(x: Tensor) -> A
         return inner(x)
     except RuntimeError as error:
         return x + 1, str(error)
+
+
+def test_native_keeps_what_it_changes_only_where_it_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[Before] = []
+    keep = Before.keep_memory
+    monkeypatch.setattr(Before, "keep_memory", lambda self: (kept.append(self), keep(self)))
+
+    def function(x: Tensor, number: float) -> Any:
+        try:
+            x.mul_(2)
+            return torch.full_like(x, number)
+        except RuntimeError:
+            return x + 1
+
+    run = dynacap.compile(function, backend="native", dynamic=False)
+    for number, times in ((1.0, 0), (1.0, 0), (1e300, 1)):
+        x = X.clone()
+        assert torch.equal(run(x, number), function(X.clone(), number))
+        assert torch.equal(x, X * 2)
+        assert len(kept) == times
 
 
 def _unforeseen(x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
+from dynacap.backends.fall_back import withdraw
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
 from dynacap.backends.native.aten.in_place import NotFunctional
 from dynacap.backends.native.aten.inputs import share_memory, stand_ins
@@ -43,6 +44,7 @@ def compile_traced(
             recorded = record(graph_module, example_inputs)
             only = None if keep is None else _as_only_part(keep)
             return _without_autocast(lambda eager: compile_aten(recorded, eager, only), eager)
+    withdraw(graph_module)  # AOTAutograd may have counted a change by the time that it fails
     compiled: Compiled = _autograd().through_autograd(
         graph_module, example_inputs, compile_aten, eager, keep
     )
@@ -83,6 +85,7 @@ def compile_again(
     """The same by what was noted: ``compile_part(part, eager)`` makes one of each ATen graph."""
     if len(note["parts"]) == 1:
         return _without_autocast(lambda eager: compile_part(note["parts"][0], eager), eager)
+    withdraw(graph_module)
     compiled: Compiled = _autograd().by_note(
         graph_module, example_inputs, compile_part, eager, note
     )
