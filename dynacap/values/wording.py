@@ -35,6 +35,11 @@ def not_for_with(cls: type, methods: Iterable[str]) -> Exception:
     return error_of(_enter, _sample_of(cls, **dict.fromkeys(methods, lambda *args: None)))
 
 
+def unset_slot(cls: type, name: str) -> Exception:
+    """What reading a slot says that holds nothing."""
+    return error_of(getattr, _sample_of(cls, __slots__=(name,)), name)
+
+
 def _enter(manager: Any) -> None:
     with manager:
         pass

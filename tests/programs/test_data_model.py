@@ -353,6 +353,16 @@ def test_slots(x: Tensor) -> tuple[Any, ...]:
 
 
 @program((X,))
+def test_a_slot_that_holds_nothing(x: Tensor) -> Any:
+    s = Slotted(x, 2)
+    del s.right
+    try:
+        return s.right
+    except AttributeError as error:
+        return s.left + 1, str(error), error.name, error.obj is s
+
+
+@program((X,))
 def test_new_decides(x: Tensor) -> tuple[Any, ...]:
     return Single(None), Single(4).value, x + Single(2).value
 

@@ -27,7 +27,7 @@ from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native, is_pure
 from dynacap.values.tracer import Tracer
-from dynacap.values.wording import error_of, instance_named
+from dynacap.values.wording import error_of, instance_named, unset_slot
 
 C_FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 _OF_FUNCTION = functools.WRAPPER_ASSIGNMENTS  # what class methods have from their functions
@@ -429,6 +429,8 @@ def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:
         text = f"module {real.__name__!r} has no attribute {name!r}"
     elif type(obj) is objects.SuperValue:
         text = f"'super' object has no attribute {name!r}"
+    elif type(t.lookup(obj.cls, name)) is types.MemberDescriptorType:
+        text = str(unset_slot(obj.cls, name))
     else:
         text = f"{obj.title!r} object has no attribute {name!r}"
     error = objects.ExceptionValue(AttributeError, [Const(text)])
