@@ -163,7 +163,6 @@ _LANGUAGE = _reasons(
      "call it outside, or mark it with dynacap.allow_in_graph if it only computes on tensors"),
     ("unsupported-field", "A field of a C-level object is reached that capture does not know.",
      _OUTSIDE),
-    ("call-error", "A call failed while it was captured.", _REPORT),
     ("bad-arguments", "A function of the library is called with arguments that it refuses.",
      "the same call fails in eager mode: correct its arguments"),
     ("not-constant", "A value has to be known while capturing, and is not.",

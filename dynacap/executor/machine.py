@@ -250,11 +250,13 @@ class Machine(Outside):
         """Raise a built-in exception in the traced program."""
         self.throw(ExceptionValue(cls, [self.wrap(arg, None) for arg in args]))
 
-    def raise_real(self, error: BaseException) -> NoReturn:
+    def raise_real(self, error: BaseException, about: Value | None = None) -> NoReturn:
         """Raise in the traced program what folding an operation raised for real."""
         if makes_more(type(error), len(error.args)) or _came_of_another(error):
             self.graph_break("exception", f"{type(error).__name__} is raised")
         made = ExceptionValue(type(error), [self.wrap(arg, None) for arg in error.args])
+        if isinstance(error, AttributeError) and about is not None and error.name:
+            made.slots = {"name": Const(error.name), "obj": about}
         for note in getattr(error, "__notes__", ()):
             self.call(get_attribute(self, made, "add_note"), [Const(note)])
         self.throw(made)

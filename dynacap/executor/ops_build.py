@@ -59,13 +59,6 @@ def _extend(m: Machine, made: ListValue, iterable: Value) -> None:
     m.touch(made)
 
 
-def _merge(m: Machine, made: DictValue, mapping: Value) -> None:
-    for key, value in m.mapping_items(mapping):
-        if made.get(m, m.key_of(key)) is not None:
-            m.graph_break("call-error", f"keyword argument {key.describe()} is given twice")
-        store(m, made, key, value)
-
-
 def _update(m: Machine, made: DictValue, mapping: Value) -> None:
     for key, value in m.mapping_items(mapping):
         store(m, made, key, value)
@@ -181,7 +174,6 @@ _OPERATIONS: dict[str, Callable[..., Value | None]] = {
     "SET_UPDATE": _into(update),
     "MAP_ADD": _into(store, 2),
     "DICT_UPDATE": _into(_update),
-    "DICT_MERGE": _into(_merge),
     "LIST_TO_TUPLE": lambda m, _, made: TupleValue([*made.items]),
     "GET_LEN": lambda m, _, subject: Const(length(m, subject)),
     "MATCH_MAPPING": _has_flag(1 << 6),

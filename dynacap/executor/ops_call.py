@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynacap.executor.frame import Frame
 from dynacap.executor.inline import Kwargs
 from dynacap.executor.machine import Machine
-from dynacap.executor.registry import handles
+from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import NULL, Known, Value, constant_or
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
@@ -14,6 +14,7 @@ from dynacap.values.data_model.attributes import make_super
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.data_model.items import is_iterable
 from dynacap.values.function import FunctionValue
+from dynacap.values.library.dicts import store
 from dynacap.values.object import CellValue, ObjectValue
 from dynacap.values.torch_library.modules import resolve_module_call
 
@@ -64,6 +65,20 @@ def call_function_ex(m: Machine, f: Frame, i: Instruction) -> None:
         m.raise_error(TypeError, f"{_called(m, fn)} {problem}")
     args = unpack(m, spread)
     _invoke(m, f, fn, args, kwargs)
+
+
+def _merge(m: Machine, depth: int, *seen: Value) -> None:
+    """Pop a mapping, add it to the keywords below; the callable lies deeper still, by a NULL."""
+    fn, made = next(item for item in seen[:2] if item is not NULL), seen[-depth - 1]
+    assert isinstance(made, DictValue)
+    for key, value in m.mapping_items(seen[-1], lambda: _called(m, fn)):
+        if made.get(m, m.key_of(key)) is not None:
+            text = f"got multiple values for keyword argument {key.constant()!r}"
+            m.raise_error(TypeError, f"{_called(m, fn)} {text}")
+        store(m, made, key, value)
+
+
+operation("DICT_MERGE", _merge)
 
 
 def _called(m: Machine, fn: Value) -> str:

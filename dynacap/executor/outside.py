@@ -6,7 +6,7 @@ import importlib.util
 import sys
 import types
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import dynacap.guards.source as sources
@@ -277,13 +277,19 @@ class Outside(State):
         """A key was looked for in a dict, and not found."""
         self.keys_differ = self.keys_differ or isinstance(key, (Value, tuple))
 
-    def mapping_items(self, mapping: Value) -> list[tuple[Value, Value]]:
-        """The items of a mapping that is spread into a dict or a call."""
+    def mapping_items(
+        self, mapping: Value, called: Callable[[], str] | None = None
+    ) -> list[tuple[Value, Value]]:
+        """The items of a mapping that is spread into a dict, or into a call of what is named."""
         if isinstance(mapping, DictValue):
             return mapping.items(self)
         keys = self.find_attribute(mapping, "keys")
         if keys is None:
             kind = mapping.cls.__name__
+            if called is not None:
+                self.raise_error(
+                    TypeError, f"{called()} argument after ** must be a mapping, not {kind}"
+                )
             self.raise_error(TypeError, f"{kind!r} object is not a mapping")
         return [(key, self.get_item(mapping, key)) for key in self.unpack(self.call(keys, []))]
 

@@ -98,8 +98,9 @@ class Tracer(Protocol):
     def raise_error(self, cls: type[BaseException], *args: Any) -> NoReturn:
         """Raise a built-in exception in the traced program."""
 
-    def raise_real(self, error: BaseException) -> NoReturn:
-        """Raise in the traced program what folding an operation raised for real."""
+    def raise_real(self, error: BaseException, about: Value | None = None) -> NoReturn:
+        """Raise in the traced program what folding an operation raised for real; where that names
+        an object, it is ``about`` this one."""
 
     def location(self) -> tuple[str, int, str]:
         """File, line and function of the user's instruction that runs now."""

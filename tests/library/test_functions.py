@@ -386,6 +386,10 @@ def test_what_is_a_docstring(x: Tensor) -> Any:
     return said.__doc__, formatted.__doc__, none.__doc__, x + 1
 
 
+def function_of_one(a: int) -> int:
+    return a
+
+
 REFUSED: dict[str, Callable[[], Any]] = {
     "a view's method": lambda: {1: 2}.keys().__len__(1),  # type: ignore[call-arg]
     "a keyword": lambda: {1: 2}.keys().isdisjoint(other=[1]),  # type: ignore[call-arg]
@@ -393,6 +397,11 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "a method of a number": lambda: types.MethodType(3, [1]),  # type: ignore[arg-type]
     "a method of none": lambda: types.MethodType(None, None),  # type: ignore[arg-type]
     "a method without an object": lambda: types.MethodType(len, None),
+    "keywords that are no mapping": lambda: function_of_one(**1),  # type: ignore[arg-type]
+    "keywords of a class": lambda: dict(**[]),  # type: ignore[arg-type]
+    "keywords twice": lambda: function_of_one(**{"a": 1}, **{"a": 2}),
+    "an attribute of a number": lambda: setattr(1, "a", 2),
+    "an attribute to delete": lambda: delattr(len, "a"),
     "a descriptor's method": lambda: (lambda: 0).__get__(),  # type: ignore[call-arg]
     "a comparison key beside another": lambda: functools.cmp_to_key(max)(1) == 1,
     "a comparison key on the right": lambda: 1 >= functools.cmp_to_key(max)(1),  # type: ignore[operator]
@@ -406,6 +415,8 @@ def test_calls_that_are_refused(name: str) -> None:
             REFUSED[name]()
         except TypeError as error:
             return x * 2, str(error)
+        except AttributeError as error:
+            return x * 2, str(error), error.name, error.obj
         raise AssertionError
 
     check_same(told, (X,))

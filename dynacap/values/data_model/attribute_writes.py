@@ -49,7 +49,8 @@ def _no_room(t: Tracer, raw: Any, obj: Value, operation: Any, *operands: Any) ->
     """Raise what Python says of an attribute in an object without a dict."""
     attributes.check_no_proxy(t, obj.cls)
     found = {} if raw is MISSING else {operands[0]: None}
-    t.raise_real(error_of(operation, instance_named(obj.title, __slots__=(), **found), *operands))
+    like = instance_named(obj.title, __slots__=(), **found)
+    t.raise_real(error_of(operation, like, *operands), about=obj)
 
 
 def _set_class_attribute(t: Tracer, obj: Known, name: str, value: Value) -> None:
@@ -141,7 +142,7 @@ def generic_delete_attribute(t: Tracer, obj: Value, name: str) -> None:
     if attrs is None:
         _no_room(t, raw, obj, delattr, name)
     if not attrs.delete(t, name):
-        attributes.no_attribute(t, obj, name)
+        attributes.no_attribute(t, obj, name, read=False)
 
 
 def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:

@@ -420,8 +420,10 @@ def _module_getattr(t: Tracer, obj: Known, name: str) -> Value | None:
     return None if hook is None else call_value(t, hook, [Const(name)])
 
 
-def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:
-    """Raise the AttributeError that Python raises for an attribute that is not there."""
+def no_attribute(t: Tracer, obj: Value, name: str, read: bool = True) -> NoReturn:
+    """Raise the AttributeError that Python raises for an attribute that is not there; it names
+    object and attribute where that was to be ``read``.
+    """
     real = real_of(obj)
     if isinstance(real, type):
         text = f"type object {real.__name__!r} has no attribute {name!r}"
@@ -434,5 +436,5 @@ def no_attribute(t: Tracer, obj: Value, name: str) -> NoReturn:
     else:
         text = f"{obj.title!r} object has no attribute {name!r}"
     error = objects.ExceptionValue(AttributeError, [Const(text)])
-    error.slots = {"name": Const(name), "obj": obj}
+    error.slots = {"name": Const(name), "obj": obj} if read else {}
     t.throw(error)
