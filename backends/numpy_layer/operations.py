@@ -58,6 +58,11 @@ def _apart(function: Function) -> Function:
     return _own(compute)
 
 
+def _negative(x: torch.Tensor) -> torch.Tensor:
+    """torch takes complex numbers from zero, which has another sign where a part is zero."""
+    return torch.complex(-x.real, -x.imag) if x.is_complex() else -x
+
+
 def _sign(x: torch.Tensor) -> torch.Tensor:
     """NaN has the sign NaN."""
     return torch.where(x.isnan(), x, x.sign())
@@ -103,6 +108,7 @@ OPERATIONS: dict[str, Function] = {
     **_namespaces(),
     "add": _apart(torch.add),
     "subtract": _apart(torch.subtract),
+    "negative": _own(_negative),
     "sign": _own(_sign),
     "remainder": _own(_remainder),
     "square": _own(lambda x: x * x),

@@ -246,3 +246,12 @@ def test_function(expression: str) -> None:
         if dtype in TABLE[expression].split():
             reasons = outcome.reasons.keys() - {"no tensor operations"}
             assert not reasons, f"{dtype}: {reasons}"
+
+
+def test_the_sign_of_zeros_in_complex_numbers() -> None:
+    """Of as many as torch computes at a time."""
+
+    def negated(a: np.ndarray) -> Any:
+        return [np.copysign(1, each) for b in (-a, np.negative(a)) for each in (b.real, b.imag)]
+
+    check_same(negated, (np.arange(-16, 16) + 0j,), (np.arange(16) * -1j,))
