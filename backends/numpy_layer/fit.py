@@ -34,7 +34,7 @@ _UNFIT = {
     "b": frozenset({"floor", "ceil", "trunc"}),
     "c": frozenset(
         "maximum minimum fmax fmin greater greater_equal less less_equal sign rint power"
-        " float_power diff".split()
+        " float_power diff reciprocal ptp prod cumprod ndarray_prod ndarray_cumprod".split()
     ),
 }
 

@@ -87,9 +87,11 @@ def functions() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
 
 def methods(cls: type) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     """The methods and computed fields of arrays and scalars that are operations."""
+    scalar = issubclass(cls, np.generic)
     for name, raw in c_methods(cls):
         for operation in (_SPECIAL.get(name), f"ndarray_{name}_", f"ndarray_{name}"):
-            if operation in OPERATIONS and operation not in _REFUSED:
+            writes = str(operation).endswith("_")  # which leaves a scalar as it is
+            if operation in OPERATIONS and operation not in _REFUSED and not (writes and scalar):
                 yield raw, operation, raw
                 break
     for name in ("T", "real", "imag"):
