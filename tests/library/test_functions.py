@@ -398,7 +398,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "a method of none": lambda: types.MethodType(None, None),  # type: ignore[arg-type]
     "a method without an object": lambda: types.MethodType(len, None),
     "keywords that are no mapping": lambda: function_of_one(**1),  # type: ignore[arg-type]
-    "keywords of a class": lambda: dict(**[]),  # type: ignore[arg-type]
+    "keywords of a class": lambda: dict(**[]),  # type: ignore[dict-item]
     "keywords twice": lambda: function_of_one(**{"a": 1}, **{"a": 2}),
     "an attribute of a number": lambda: setattr(1, "a", 2),
     "an attribute to delete": lambda: delattr(len, "a"),
