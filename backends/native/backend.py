@@ -238,8 +238,10 @@ def _written(graph: torch.fx.GraphModule) -> tuple[Program, Source]:
 
 def _program_and_source(graph: torch.fx.GraphModule) -> tuple[Program, Source]:
     """If loops cannot be made of a graph, operators are called."""
+    continues = graph.meta.get("continues", False)
     try:
         program = lower(graph.graph)
+        program.continues = continues
         return program, program_source(program)
     except NotImplementedError:
         pass  # a limit that loops may have and calls have not
@@ -252,4 +254,5 @@ def _program_and_source(graph: torch.fx.GraphModule) -> tuple[Program, Source]:
             " calls its operators one by one; please report this",
         )
     program = lower(graph.graph, loops=False)
+    program.continues = continues
     return program, program_source(program)

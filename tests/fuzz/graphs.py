@@ -7,6 +7,7 @@ argmax) take only exact values: rounding may differ by a bit, and must not decid
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,14 +17,15 @@ import torch.nn.functional as F
 from dynacap.backends.verify.copies import copied
 from dynacap.fxlite import Graph, GraphModule, Node
 from dynacap.fxlite.node import map_arg
+from tests.fuzz.graph_parts import KINDS as PARTS
 
 Choose = Callable[[int], int]
 Arguments = tuple[Any, ...]
 
-SIZES = (1, 2, 3, 5, 8, 17, 40, 0, 130)
+SIZES = (1, 2, 3, 5, 8, 17, 40, 0, 130, 64, 16)
 FLOATS = (torch.float32,) * 4 + (torch.float64, torch.bfloat16, torch.float16)
 OTHERS = (torch.int64, torch.int32, torch.uint8, torch.bool)
-LARGEST = 60_000  # elements of any value
+LARGEST = 200_000  # elements of any value
 
 SMOOTH: tuple[Callable[..., Any], ...] = (
     torch.neg, torch.exp, torch.tanh, torch.sigmoid, F.gelu, F.silu, torch.erf, torch.sin,
@@ -94,6 +96,8 @@ class GraphWriter:
         """Whole eighths between -4 and 4, in one of many layouts."""
         while torch.Size(shape).numel() > LARGEST:
             shape = shape[1:]
+        if shape and torch.Size(shape).numel() and not self.choose(12):
+            shape = [*shape[:-1], LARGEST // torch.Size(shape).numel() * shape[-1]]
         layout = self.choose(6)
         if layout == 1:  # transposed
             return self._filled(shape[::-1], dtype).permute(tuple(reversed(range(len(shape)))))
@@ -110,6 +114,10 @@ class GraphWriter:
     def _filled(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
         generator = torch.Generator().manual_seed(self.choose(1000))
         numbers = torch.randint(-32, 33, tuple(shape), generator=generator) / 8
+        if dtype in (torch.float32, torch.float64) and numbers.numel() and not self.choose(6):
+            special = torch.tensor([math.nan, math.inf, -math.inf, -0.0, 1e-40, 3e38, -1e10])
+            places = torch.randint(numbers.numel(), (7,), generator=generator)
+            numbers.view(-1)[places] = special
         return (numbers.abs() if dtype is torch.uint8 else numbers).to(dtype)
 
     # -- operations --------------------------------------------------------------------------------
@@ -138,10 +146,12 @@ class GraphWriter:
                 value = target(*taken, **kwargs)
         except (RuntimeError, TypeError, IndexError, ValueError, ZeroDivisionError):
             return None
-        if value.numel() > LARGEST:
+        if value is not None and value.numel() > 2 * LARGEST:
             return None
         op = "call_method" if isinstance(target, str) else "call_function"
         node = self.graph.create_node(op, target, args, kwargs)
+        if value is None:  # something was written to
+            return None
         self.values[node] = value
         if exact:
             self.exact.append(node)
@@ -293,5 +303,5 @@ KINDS: tuple[Callable[[GraphWriter], None], ...] = (
     GraphWriter.binary, GraphWriter.jumping, GraphWriter.comparing, GraphWriter.choosing,
     GraphWriter.folding, GraphWriter.folding, GraphWriter.along, GraphWriter.counting,
     GraphWriter.casting, GraphWriter.viewing, GraphWriter.viewing, GraphWriter.joining,
-    GraphWriter.picking, GraphWriter.in_place, GraphWriter.product,
+    GraphWriter.picking, GraphWriter.in_place, GraphWriter.product, *PARTS,
 )  # fmt: skip

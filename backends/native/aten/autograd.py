@@ -129,6 +129,7 @@ def through_autograd(
         return compile_aten(gm, gm, None if notes is None else notes.of_forward(gm))
 
     def backward(gm: torch.fx.GraphModule) -> Compiled:
+        gm.meta["continues"] = True
         return compile_aten(gm, gm, None if notes is None else notes.of_backward(gm))
 
     def alone(gm: torch.fx.GraphModule) -> Compiled:

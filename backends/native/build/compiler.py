@@ -15,6 +15,8 @@ from dynacap.config import config
 
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC", "-w")
 FLOATS = ("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off")
+# In vector code GCC takes pow(x, 0.5) for sqrt(x), which differ for -inf and -0.0.
+POWERS = ("-fno-builtin-pow", "-fno-builtin-powf")
 # Integers wrap as torch's do, and one place in the arena holds numbers of several types.
 MEANING = ("-fwrapv", "-fno-strict-aliasing")
 # Compilers take half of AVX-512's width of themselves; exp, tanh and the like are 1.5 times as
@@ -37,7 +39,8 @@ class Compiler:
     def compile(self, source: Path, library: Path) -> None:
         """Make a shared library of a C file; CompileError with the compiler's own words."""
         command = [*self.command, *self.flags, "-o", str(library), str(source), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        # A group of its own: Ctrl-C is for the program, which may go on.
+        done = subprocess.run(command, capture_output=True, text=True, check=False, process_group=0)
         if done.returncode:
             raise CompileError(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")
 
@@ -56,7 +59,7 @@ def _found(named: str) -> Compiler | None:
     for command in [tuple(named.split())] if named else _candidates():
         version = _version(command)
         if version is not None:
-            flags = (*FLAGS, *FLOATS, *MEANING, *VECTORS, *_openmp(command))
+            flags = (*FLAGS, *FLOATS, *POWERS, *MEANING, *VECTORS, *_openmp(command))
             return Compiler(command, flags, f"{version}\n{_machine()}")
     return None
 

@@ -25,6 +25,7 @@ from dynacap.backends.native.loops.program import (
     Call,
     Number,
     Program,
+    View,
     given_numbers,
     is_symbolic,
     numbers_of,
@@ -59,6 +60,9 @@ HOST_FUNCTIONS = {
     ),
     "dynacap_alias": (
         "int (*dynacap_alias)(Tensor, int, const int64_t *, const int64_t *, int64_t, Tensor *)"
+    ),
+    "dynacap_lay": (
+        "int (*dynacap_lay)(Tensor, int, const int64_t *, const int64_t *, int, Tensor *)"
     ),
     "dynacap_data": "void *(*dynacap_data)(Tensor)",
     "dynacap_size": "int64_t (*dynacap_size)(Tensor, int)",
@@ -98,6 +102,7 @@ class _Writer:
         self.calls: list[Call] = []
         self.slots: dict[object, int] = {}
         self.pointers: dict[Buffer, str] = {}
+        self.read = set(_read_by_layout(program))
 
     def source(self, kernels: str) -> Source:
         for index, step in enumerate(self.program.steps):
@@ -191,6 +196,16 @@ class _Writer:
             self._make_tensor(buffer)
         return self._slot(buffer)
 
+    def _laid_out(self, root: Buffer) -> str:
+        """The tensor of a buffer that is read by its strides.  Those of an operator's result, or of
+        what another graph kept, are what torch's meta kernels say, which may be wrong."""
+        if self.places.given(root) is None or not self.program.continues:
+            return self.handle(root)
+        laid = "laid out", root
+        if laid not in self.slots:
+            self._check(f"dynacap_lay({self.handle(root)}, {layout(root)}, &{self._slot(laid)})")
+        return self._slot(laid)
+
     def _from_its_start(self, buffer: Buffer) -> str:
         """The same, in a storage that starts where the buffer does, as capture took it to."""
         start = "start", buffer
@@ -214,7 +229,9 @@ class _Writer:
             name = f"p{len(self.pointers)}"
             offset = self.places.offsets.get(root)
             place = (
-                f"arena + {offset}" if offset is not None else f"dynacap_data({self.handle(root)})"
+                f"arena + {offset}"
+                if offset is not None
+                else f"dynacap_data({self._laid_out(root)})"
             )
             self.lines.append(f"void *{name} = {place};")
             self.pointers[root] = name
@@ -252,6 +269,10 @@ class _Writer:
             self.lines.append(_TOO_LATE)
         self._check(text.expression)
         self.lines += text.after
+        for result in call.results:
+            if result in self.read and result not in self.places.before:
+                slot = self._slot(result)
+                self._check(f"dynacap_lay({slot}, {layout(result)}, &{slot})")
 
     def _kernel(self, kernel: Kernel) -> None:
         self._comment(kernel.origins)
@@ -303,6 +324,15 @@ class _Writer:
                 f"{function}({self.handle(root)}, {geometry(buffer)},"
                 f" {size_text(buffer.offset)}, &out[{position}])"
             )
+
+
+def _read_by_layout(program: Program) -> Iterator[Buffer]:
+    """The buffers whose elements are found by their strides."""
+    for step in program.steps:
+        if isinstance(step, View):
+            yield step.base
+        elif isinstance(step, Kernel):
+            yield from step.reads
 
 
 def layout(buffer: Buffer) -> str:

@@ -107,7 +107,7 @@ class Program:
 
     ``inputs`` are the graph's placeholders in order: a buffer, the symbol of a size that comes as
     an integer, or a number.  ``outputs`` are what it returns: a buffer, a size, a number, None or
-    another constant.
+    another constant.  One that ``continues`` is given what an earlier graph kept for it.
     """
 
     buffers: list[Buffer]
@@ -115,6 +115,7 @@ class Program:
     outputs: list[Buffer | Size | Number | None]
     steps: Sequence[Step]
     sizes: tuple[Size, ...] = ()
+    continues: bool = False
 
     def __str__(self) -> str:
         head = [str(buffer) for buffer in self.buffers]

@@ -113,7 +113,8 @@ def pow_(a: Any, b: Any) -> Any:
     if b in _POWERS:
         return _POWERS[b](a)
     if a.dtype.is_floating_point:
-        return _FLOAT_POWERS[b](a) if b in _FLOAT_POWERS else op("pow", a, b)
+        root = b in (0.5, -0.5) and a.dtype is not torch.float16  # which has none in eager either
+        return _FLOAT_POWERS[b](a) if root or b in (-1, -2) else op("pow", a, b)
     return NotImplemented
 
 
@@ -296,7 +297,7 @@ def threshold_backward(g: E, x: E, limit: float) -> E:
 
 def hardtanh_backward(g: E, x: E, low: float, high: float) -> E:
     """Nothing outside the bounds."""
-    return where(op("or", op("le", x, low), op("ge", x, high)), 0, g)
+    return where(op("and", op("gt", x, low), op("lt", x, high)), g, 0)
 
 
 def leaky_relu_backward(g: E, x: E, slope: float, is_result: bool) -> E:
@@ -309,7 +310,7 @@ def elu_backward(g: E, alpha: float, scale: float, input_scale: float, is_result
     below = op("exp", x * input_scale) * (alpha * input_scale * scale)
     if is_result:
         below = (x + alpha * scale) * input_scale
-    return where(op("le", x, 0), g * below, g * scale)
+    return where(op("gt", x, 0), g * scale, g * below)
 
 
 def softplus_backward(g: E, x: E, beta: float, limit: float) -> E:
@@ -332,7 +333,7 @@ def mish_backward(g: E, x: E) -> E:
 
 def hardswish_backward(g: E, x: E) -> E:
     """A line between the bends."""
-    inside = where(op("lt", x, 3), g * (x / 3.0 + 0.5), g)
+    inside = where(op("ge", x, 3), g, g * (x / 3.0 + 0.5))
     return where(op("le", x, -3), 0, inside)
 
 

@@ -99,6 +99,30 @@ empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, Tensor 
     return torch.empty_strided(ndim, sizes, strides, dtype, CPU, NO_INDEX, made);
 }
 
+/* Put a tensor with these strides in `place`: the one that is given, or a copy of it. */
+static int
+lay(Tensor tensor, int ndim, const int64_t *sizes, const int64_t *strides, int dtype, Tensor *place)
+{
+    int alike = 1;
+    for (int i = 0; i < ndim && alike; i++) {
+        alike = sizes[i] == 1 || stride(tensor, i) == strides[i];
+    }
+    if (alike) {
+        if (*place == NULL) {
+            *place = same(tensor);
+        }
+        return 0;
+    }
+    Tensor made = NULL;
+    if (empty(ndim, sizes, strides, dtype, &made) != 0 || torch.copy(made, tensor, 0) != 0) {
+        drop(&made);
+        return 1;
+    }
+    drop(place);
+    *place = made;
+    return 0;
+}
+
 /* A view of a tensor that was made here: nobody has seen it yet. */
 static int
 share(Tensor base, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
@@ -209,6 +233,7 @@ static const struct {
     {"dynacap_release", release},     {"dynacap_some", some},
     {"dynacap_list", list},           {"dynacap_string", string},
     {"dynacap_own", own},             {"dynacap_blob", blob},
+    {"dynacap_lay", lay},
     {"dynacap_empty", empty},         {"dynacap_share", share},
     {"dynacap_alias", alias},         {"dynacap_data", data},
     {"dynacap_same", same},           {"dynacap_size", size},

@@ -14,6 +14,7 @@ static const struct {
     {"aoti_torch_delete_tensor_object", &torch.delete_tensor},
     {"aoti_torch_new_tensor_handle", &torch.new_handle},
     {"aoti_torch_get_data_ptr", &torch.data_ptr},
+    {"aoti_torch_copy_", &torch.copy},
     {"aoti_torch_get_size", &torch.size},
     {"aoti_torch_get_stride", &torch.stride},
     {"aoti_torch_get_storage_offset", &torch.storage_offset},

@@ -21,6 +21,7 @@ typedef struct {
     int (*delete_tensor)(Tensor);
     int (*new_handle)(Tensor, Tensor *);
     int (*data_ptr)(Tensor, void **);
+    int (*copy)(Tensor, Tensor, int32_t);
     int (*size)(Tensor, int64_t, int64_t *);
     int (*stride)(Tensor, int64_t, int64_t *);
     int (*storage_offset)(Tensor, int64_t *);

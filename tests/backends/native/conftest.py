@@ -21,7 +21,8 @@ from dynacap.backends.native.lowering import lower  # noqa: E402
 
 _FLAGS = (
     "-O2 -ftree-vectorize -march=native -fopenmp -fno-math-errno -fno-trapping-math"
-    " -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC"
+    " -ffp-contract=off -fno-builtin-pow -fno-builtin-powf -fwrapv -fno-strict-aliasing -shared"
+    " -fPIC"
 ).split()
 _TORCH = Path(torch.__file__).parent / "lib"
 

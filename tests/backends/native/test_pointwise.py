@@ -158,6 +158,15 @@ def gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def test_gradients_at_what_is_no_number(same: Same) -> None:
+    def all_of(x: Any) -> Any:
+        bent = [F.elu, F.selu, F.celu, F.hardswish, F.hardtanh, F.relu6, F.relu, F.leaky_relu]
+        leaf = x.detach().requires_grad_()
+        return [torch.autograd.grad(fn(leaf).sum(), leaf)[0] for fn in bent]
+
+    same(all_of, torch.tensor([float("nan"), 1.0, -1.0, float("inf")]).repeat(16))
+
+
 def test_gradients_of_activations(same: Same) -> None:
     x = torch.randn(6, 40) * 4
     made = same(gradient(lambda x: sum(activations(x))), x, rtol=1e-4, atol=1e-4)
@@ -189,6 +198,12 @@ def test_halves_are_rounded_before_what_a_rounding_changes_much(same: Same, dtyp
         ]  # fmt: skip
 
     same(steps, x, y)
+
+
+def test_roots_of_infinities_and_zeros(same: Same) -> None:
+    x = torch.tensor([0.0, -0.0, float("inf"), float("-inf"), 4.0])
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        same(lambda x: [1 / x**0.5, x**-0.5, 1 / x**-2, x**-1], x.to(dtype))
 
 
 def test_a_number_is_rounded_as_torch_rounds_it(same: Same) -> None:

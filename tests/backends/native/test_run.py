@@ -352,3 +352,32 @@ def test_operators_outside_of_autocast_are_not_cast() -> None:
         good, wrong = torch.tensor([0]), torch.tensor([9])
         check_same(fails, (few(4, 4), good), (few(4, 4), wrong), compile=compiled)
         assert torch.is_autocast_enabled("cpu")
+
+
+def normalized(x: torch.Tensor) -> Any:
+    y = F.batch_norm(x, None, None, training=True)
+    return y * 2, y.sum(0), y[1:].sin()
+
+
+def unpooled(x: torch.Tensor) -> Any:
+    images = x[None].contiguous(memory_format=torch.channels_last)
+    pooled, places = F.max_pool2d(images, 2, return_indices=True)
+    return F.max_unpool2d(pooled, places, 2) * 2
+
+
+@pytest.mark.parametrize("function", [normalized, unpooled])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_an_operator_that_lays_its_result_out_otherwise_than_torch_says(
+    function: Any, gradient: bool
+) -> None:
+    """What its meta kernel says of the strides is not so."""
+
+    def run(function: Any, x: torch.Tensor) -> Any:
+        results = function(x)
+        if not gradient:
+            return results
+        total = sum(each.exp().sum() for each in results)
+        return results, torch.autograd.grad(total, x)
+
+    x = few(4, 6, 8).permute(2, 1, 0).detach().requires_grad_(gradient)
+    torch.testing.assert_close(run(compiled(function), x), run(function, x), check_stride=False)
