@@ -7,7 +7,7 @@ from shapes, strides and dtypes whatever the device, and are what eager gives on
 
 The meta kernels of many are Python as well: half a millisecond, where the real ones take some
 microseconds.  So those of which only the equality of sizes matters run for real on small tensors,
-2 x 3 in the place of 512 x 768, if all operands are contiguous (``_Small``).
+2 x 3 in the place of 512 x 768, if all operands are contiguous (``Small``).
 
 Of a few, neither kind of stand-in has eager's strides where an operand is not contiguous: they run
 for real, on ones laid out like the operands.  For batch norm that is much faster as well.
@@ -59,13 +59,13 @@ def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> 
     """What a call of a torch function gives; None if that is for the fake mode to say."""
     name = _name(target)
     real = name in FOR_REAL or (name == "pow" and _gives_another_dtype(args[0]))
-    if not (real or name in KNOWN) or not _is_plain_state():
+    if not (real or name in KNOWN) or not is_plain_state():
         return None
     if name == "getitem" and not _is_basic(args[1]):
         return None
     if name == "where" and len(args) + len(kwargs) == 1:  # as many as are not 0
         return None
-    kept = _said_by(_Small(_SIZES_AT.get(name)), target, args, kwargs) if name in SMALL else None
+    kept = _said_by(Small(_SIZES_AT.get(name)), target, args, kwargs) if name in SMALL else None
     return kept or _said_by(_Twins(_ones if real else _meta), target, args, kwargs)
 
 
@@ -100,7 +100,7 @@ def _is_basic(index: Any) -> bool:
     return isinstance(index, _BASIC) or (type(index) is tuple and all(map(_is_basic, index)))
 
 
-def _is_plain_state() -> bool:
+def is_plain_state() -> bool:
     """Whether nothing of torch's state treats devices apart, or turns tensors into others."""
     return not (
         torch.is_inference_mode_enabled()
@@ -146,10 +146,10 @@ class _Twins:
         return Look(tensor.shape, tensor.stride(), tensor.dtype, _CPU, tensor.requires_grad, view)
 
 
-class _Small(_Twins):
+class Small(_Twins):
     """Real tensors with other sizes: the same for the same, 0 and 1 for themselves."""
 
-    def __init__(self, sizes_at: int | None) -> None:
+    def __init__(self, sizes_at: int | None = None) -> None:
         super().__init__(self._ones)
         self._sizes = {0: 0, 1: 1}
         self._sizes_at = sizes_at

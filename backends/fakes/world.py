@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from dynacap.backends.fakes.in_place import written
 from dynacap.backends.torch_state import outside_transforms
 
 _enter_mode = torch._C._set_dispatch_mode
@@ -53,6 +54,9 @@ class FakeWorld:
         Setting the mode this way skips the bookkeeping of ``with mode``, which is made for modes
         that nest: capture never runs under another fake mode.
         """
+        changed = written(target, args, kwargs)
+        if changed is not None:
+            return changed
         # Kernels in C++ take no symbolic sizes where there is one in Python that does.
         symbolic = None if self.mode.shape_env is None else torch._C._EnablePythonDispatcher()
         _enter_mode(self.mode)
