@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from dynacap.backends.native.aten.trace import Note
 from dynacap.backends.native.c.program import Source
@@ -132,7 +133,8 @@ def _tensor_words(value: Any) -> Any:
     plain = type(value) is torch.Tensor and not (value.is_conj() or value.is_neg())
     if not plain or value.numel() > _MOST or not value.is_contiguous():
         raise _NoWords
-    content = bytes(value.detach().view(-1).view(torch.uint8).tolist())
+    with _disable_current_modes():  # AOTAutograd's, on fakes
+        content = bytes(value.detach().view(-1).view(torch.uint8).tolist())
     dtype = str(value.dtype).removeprefix("torch.")
     return [dtype, list(value.shape), base64.b64encode(content).decode()]
 

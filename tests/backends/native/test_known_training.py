@@ -62,6 +62,12 @@ def changes_inside(x: Tensor, y: Tensor) -> Tensor:
     return z
 
 
+def with_constants(x: Tensor, y: Tensor) -> Tensor:
+    z = x * torch.tensor([1.0, 2.0, 3.0, 4.0])
+    z[0] = 7
+    return z * y
+
+
 def dropping(x: Tensor, y: Tensor) -> Tensor:
     return F.dropout(x * 2, 0.5) * y
 
@@ -83,6 +89,7 @@ FUNCTIONS: dict[str, Fn] = {
     "views of one result": lambda x, y: (lambda z: (z[0], z[1:], z.t()))(x.exp() * y),
     "a loss": lambda x, y: F.cross_entropy(x, y.detach().argmax(-1)),
     "changes inside": changes_inside,
+    "constants": with_constants,
     "dropout": dropping,
     "without recording": unrecorded,
 }
