@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from dynacap.backends.native.c.arguments import Handle, NotInC, shim_arguments, stable_value
+from dynacap.backends.native.c.blas import product_of
 from dynacap.backends.native.c.shims import shim_name, shims
 from dynacap.backends.native.c.sizes import number_text
 from dynacap.backends.native.loops.program import Buffer, Call, numbers_of
@@ -23,10 +24,11 @@ class Function:
 
     name: str
     parameters: tuple[str, ...]
+    result: str = "int"
 
     def declaration(self) -> str:
         """The pointer that the loader fills in."""
-        return f"static int (*{self.name})({', '.join(self.parameters)});"
+        return f"static {self.result} (*{self.name})({', '.join(self.parameters)});"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class CallText:
 
 def takes_result(call: Call) -> bool:
     """Whether the operator can write its one result into memory that is there already."""
-    return _out_form(call) is not None
+    return product_of(call) is not None or _out_form(call) is not None
 
 
 def _out_form(call: Call) -> tuple[torch._ops.OpOverload, str] | None:

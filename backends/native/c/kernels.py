@@ -32,7 +32,8 @@ from dynacap.backends.native.schedule.nest import identity
 
 _ON_STACK = 1 << 16  # bytes
 _SHORT = 4  # a loop of fewer rounds is unrolled by the compiler and needs no vectors
-_LOOPS_OWN = re.compile(r"(row|[ijv])\d*b?|tile\d+|fault")  # counters, values, scratch
+_LOOPS_OWN = re.compile(r"(row|[ijvsdr])\d*b?|tile\d+|fault")  # counters, values, divisors, scratch
+_BOUNDS = {"maximum": "at_least", "minimum": "at_most"}
 _WIDE = {torch.float32: torch.float64}
 
 
@@ -278,12 +279,36 @@ class _Writer:
         args = [texts[self.number_of[id(arg)]] for arg in node.args]
         if node.name == "within":
             return f"within({', '.join(args)}, fault)"
+        if node.name in _BOUNDS and _is_bound(node.args[0]):
+            return operation(_BOUNDS[node.name], args[::-1], node.dtype, node.dtype)
+        if node.name == "div" and COMPUTED[node.dtype] == "float" and self._stays(node):
+            return self._quotient(args[0], node.args[1], args[1])
         if node.name == "cast" and node.args[0].dtype in HALVES:
             if not is_rounded(node.args[0]):
                 args = [cast(args[0], node.args[0].dtype, node.args[0].dtype)]
             if node.dtype is node.args[0].dtype:
                 return args[0]
         return operation(node.name, args, node.dtype, node.args[-1].dtype)
+
+    def _stays(self, quotient: Op) -> bool:
+        """Whether a divisor is the same in all rounds of the loop in which it divides."""
+        number, divisor = (self.number_of[id(each)] for each in (quotient, quotient.args[1]))
+        known = isinstance(quotient.args[1], Constant | Given)
+        return not known and self.depth_of[divisor] < self.depth_of[number]
+
+    def _quotient(self, divided: str, divisor: Expression, text: str) -> str:
+        """A quotient by what the loops around have known: by its reciprocal, taken there."""
+        number = self.number_of[id(divisor)]
+        scope = self.scopes[self.depth_of[number]]
+        key = -1 - number
+        if key not in scope.names:
+            name = scope.names[key] = f"{next(self.fresh)}"
+            scope.lines += [
+                f"const float s{name} = lift_f32({text}), d{name} = {text} * s{name};",
+                f"const float r{name} = 1 / d{name};",
+            ]
+        name = scope.names[key]
+        return f"(quotient_f32({divided}, d{name}, r{name}) * s{name})"
 
     def _index(self, index: Index) -> str:
         return index.text(self._atom)
@@ -294,6 +319,11 @@ class _Writer:
         if isinstance(atom, Quotient):
             return f"(({self._index(atom.dividend)}) / {atom.divisor})"
         return self.texts[self.number_of[id(atom.value)]]
+
+
+def _is_bound(value: Expression) -> bool:
+    """Whether a value is a number, and no NaN."""
+    return isinstance(value, Constant) and value.value == value.value
 
 
 def _weight(node: Expression) -> int:

@@ -86,10 +86,11 @@ static inline double bits_f64(int64_t bits)
     return x;
 }
 
-// The greater of two; NaN if either is.
+// The greater of two; NaN if either is: what processors have gives b if one is NaN.
 static inline TYPE maximum_SFX(TYPE a, TYPE b)
 {
-    return (a > b) | (a != a) ? a : b;
+    TYPE most = a > b ? a : b;
+    return a != a ? a : most;
 }
 #pragma omp declare reduction(maximum_SFX : TYPE : omp_out = maximum_SFX(omp_in, omp_out)) \
     initializer(omp_priv = omp_orig)
@@ -97,10 +98,22 @@ static inline TYPE maximum_SFX(TYPE a, TYPE b)
 // The smaller of two; NaN if either is.
 static inline TYPE minimum_SFX(TYPE a, TYPE b)
 {
-    return (a < b) | (a != a) ? a : b;
+    TYPE least = a < b ? a : b;
+    return a != a ? a : least;
 }
 #pragma omp declare reduction(minimum_SFX : TYPE : omp_out = minimum_SFX(omp_in, omp_out)) \
     initializer(omp_priv = omp_orig)
+
+// The same where the bound is a number.
+static inline TYPE at_least_SFX(TYPE x, TYPE bound)
+{
+    return bound > x ? bound : x;
+}
+
+static inline TYPE at_most_SFX(TYPE x, TYPE bound)
+{
+    return bound < x ? bound : x;
+}
 
 static inline TYPE sign_SFX(TYPE x)
 {
@@ -162,6 +175,37 @@ static inline float small_exp_f32(float x)
     float t = __builtin_fmaf(x, 1.44269504f, 12582912.0f);
     float p = exp_near_f32(exp_rest_f32(x, t));
     return bits_f32(f32_bits(p) + (f32_bits(t) << 23));
+}
+
+// exp(x), but 0 where that has no exponent in 8 bits, as beside the exp(0) of a largest element.
+static inline TYPE flushed_exp_SFX(TYPE x)
+{
+    return exp_SFX(x);
+}
+
+static inline float flushed_exp_f32(float x)
+{
+    float c = at_least_f32(x, -87.33654f);
+    float t = __builtin_fmaf(c, 1.44269504f, 12582912.0f);
+    float p = exp_near_f32(exp_rest_f32(c, t));
+    float y = bits_f32(f32_bits(p) + (f32_bits(t) << 23));
+    y = x < -87.33654f ? 0 : y;
+    return x < 88.7228393f ? y : x + __builtin_inff();
+}
+
+// The same where x is not above 0.
+static inline TYPE falling_exp_SFX(TYPE x)
+{
+    return exp_SFX(x);
+}
+
+static inline float falling_exp_f32(float x)
+{
+    float c = at_least_f32(x, -87.33654f);
+    float t = __builtin_fmaf(c, 1.44269504f, 12582912.0f);
+    float p = exp_near_f32(exp_rest_f32(c, t));
+    float y = p * bits_f32((f32_bits(t) << 23) + 0x3f800000);
+    return x < -87.33654f ? 0 : y;
 }
 
 // 2**n * (exp(r) - 1) + (2**n - 1), of the half of all powers of two, the largest being too large.
@@ -243,6 +287,21 @@ static inline float erf_f32(float x)
     p = __builtin_fmaf(p, t, 2.447042789e-4f);
     float far = 1 - small_exp_f32(-p);
     return x != x ? x : __builtin_copysignf(a <= 1 ? near : far, x);
+}
+
+// What a divisor is multiplied by, so that its reciprocal is no infinity.
+static inline float lift_f32(float d)
+{
+    return __builtin_fabsf(d) < 0x1p-100f ? 0x1p64f : 1.0f;
+}
+
+// x / d where r = 1 / d is known: the quotient's error, which is exact, corrects it.
+static inline float quotient_f32(float x, float d, float r)
+{
+    float q = x * r;
+    float rest = __builtin_fmaf(-q, d, x);
+    float better = __builtin_fmaf(rest, r, q);
+    return (__builtin_fabsf(rest) < __builtin_inff()) & (rest != 0) ? better : q;
 }
 
 static inline TYPE sqrt_SFX(TYPE x)

@@ -4,6 +4,8 @@ typedef struct tensor_ *Tensor; /* torch's AtenTensorHandle */
 typedef uint64_t Value;         /* torch's StableIValue: an argument for its dispatcher */
 typedef struct graph_ Graph;    /* the callable that runs this library */
 
+int omp_get_max_threads(void);
+
 /* What the loader fills in before the first call. */
 struct import {
     const char *name;

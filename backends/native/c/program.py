@@ -15,7 +15,9 @@ from pathlib import Path
 import torch
 
 from dynacap.backends.native.c.arguments import DTYPE_CODES
+from dynacap.backends.native.c.blas import product_of, routine
 from dynacap.backends.native.c.calls import Function, call_text, is_foreign
+from dynacap.backends.native.c.cores import uses_cores
 from dynacap.backends.native.c.kernels import kernels_source
 from dynacap.backends.native.c.places import Places
 from dynacap.backends.native.c.sizes import checked_text, number_text, size_text
@@ -68,6 +70,7 @@ HOST_FUNCTIONS = {
     "dynacap_size": "int64_t (*dynacap_size)(Tensor, int)",
     "dynacap_stride": "int64_t (*dynacap_stride)(Tensor, int)",
     "dynacap_same": "Tensor (*dynacap_same)(Tensor)",
+    "dynacap_threads": "int (*dynacap_threads)(int)",
     "dynacap_drop": "void (*dynacap_drop)(Tensor *)",
 }
 
@@ -103,9 +106,11 @@ class _Writer:
         self.slots: dict[object, int] = {}
         self.pointers: dict[Buffer, str] = {}
         self.read = set(_read_by_layout(program))
+        self.alone = False  # whether the steps from here on use one core only
 
     def source(self, kernels: str) -> Source:
         for index, step in enumerate(self.program.steps):
+            self._use_cores(uses_cores(step))
             if isinstance(step, Call):
                 self._call(step)
             elif isinstance(step, Kernel):
@@ -144,6 +149,9 @@ class _Writer:
         yield "{"
         yield f"    Tensor h[{len(self.slots) + 1}] = {{0}};"
         yield "    int failed = 2; /* run eagerly: nothing has been changed */"
+        limits = any("dynacap_threads(" in line for line in self.lines)
+        if limits:
+            yield "    const int threads = dynacap_threads(0);"
         if any(isinstance(step, Kernel) and step.faults for step in self.program.steps):
             yield "    int32_t fault = 0;"
         checks = list(self._check_numbers())
@@ -164,6 +172,8 @@ class _Writer:
         yield from (f"    {line}" for line in self.lines)
         yield "    failed = 0;"
         yield "end:"
+        if limits:
+            yield "    dynacap_threads(threads);"
         if self.places.arena:
             yield "    if (arena != 0) { dynacap_release(arena); }"
         yield f"    for (int i = 0; i < {len(self.slots)}; i++) {{ dynacap_drop(&h[i]); }}"
@@ -253,6 +263,11 @@ class _Writer:
     def _check(self, expression: str) -> None:
         self.lines.append(f"if ({expression}) {{ goto end; }}")
 
+    def _use_cores(self, several: bool | None) -> None:
+        if several is self.alone:
+            self.lines.append(f"dynacap_threads({'threads' if several else '1'});")
+            self.alone = not several
+
     def _call(self, call: Call) -> None:
         self._comment(call.origins)
         index = len(self.calls)
@@ -260,6 +275,12 @@ class _Writer:
         for result in call.results:
             if result is not None and result in self.places.before:
                 self._allocate(result)
+        product = product_of(call)
+        if product is not None:
+            name, parameters = routine(product)
+            self.functions[name] = Function(name, parameters, "void")
+            self.lines += list(product.lines(self.pointer))  # after the pointers that it asks for
+            return
         handle = self._from_its_start if call.target in _PLACES_IN_STORAGE else self.handle
         text = call_text(call, index, handle, self._result)
         if text.function is not None:
@@ -333,6 +354,8 @@ def _read_by_layout(program: Program) -> Iterator[Buffer]:
             yield step.base
         elif isinstance(step, Kernel):
             yield from step.reads
+        elif product_of(step) is not None:
+            yield from step.buffers()
 
 
 def layout(buffer: Buffer) -> str:

@@ -60,3 +60,11 @@ def extent(axes: tuple[Axis, ...]) -> Size:
     for axis in axes:
         total = total * axis.size
     return total
+
+
+def row_major(sizes: tuple[Size, ...]) -> tuple[Size, ...]:
+    """The strides of an array whose last dimension runs fastest."""
+    strides: list[Size] = [1]
+    for size in reversed(sizes[1:]):
+        strides.append(strides[-1] * size)
+    return tuple(reversed(strides))

@@ -20,7 +20,7 @@ from dynacap.backends.native.loops.expression import (
     op,
     where,
 )
-from dynacap.backends.native.loops.index import Index, Size
+from dynacap.backends.native.loops.index import ZERO, Index, Size
 from dynacap.backends.native.lowering.field import Field, Place, aligned, broadcast
 from dynacap.backends.native.lowering.lower import Lowering, lowers
 from dynacap.backends.native.lowering.promotion import wide
@@ -35,8 +35,12 @@ def chosen(value: Expression, size: Size, *, from_end: bool = False) -> Index:
     value = value.to(torch.int64)
     if from_end:
         value = where(op("lt", value, 0), value + size, value)
-    checked = Op("within", (value, constant(size, torch.int64)), torch.int64)
-    return Index({Gathered(checked, size): 1})
+    return Index({Gathered(checked(value, size), size): 1})
+
+
+def checked(number: Expression, size: Size) -> Expression:
+    """An integer that is found to be below ``size``, or ends the run."""
+    return Op("within", (number, constant(size, torch.int64)), torch.int64)
 
 
 def _taken(*indices: Field) -> bool:
@@ -105,6 +109,23 @@ def index(cx: Lowering, x: Field, indices: Sequence[Field | None]) -> Any:
         return x.at((*place[:first], *here, *place[first + len(shape) :]))
 
     return Field((*x.shape[:first], *shape, *x.shape[last + 1 :]), x.dtype, at)
+
+
+@lowers(aten.index_copy.default)
+def index_copy(cx: Lowering, x: Field, dim: int, index: Field, source: Field) -> Any:
+    """One slice in the place of another, as where one token joins a cache."""
+    if not x.shape or not _taken(index) or not cx.plain([x, source]) or source.dtype != x.dtype:
+        return NotImplemented
+    dim %= len(x.shape)
+    if index.shape not in ((), (1,)) or len(source.shape) != len(x.shape):
+        return NotImplemented
+
+    def at(place: Place) -> Expression:
+        number = index.at((ZERO,) * len(index.shape)).to(torch.int64)
+        here = op("eq", Position(place[dim]), checked(number, x.shape[dim]))
+        return where(here, source.at((*place[:dim], ZERO, *place[dim + 1 :])), x.at(place))
+
+    return Field(x.shape, x.dtype, at)
 
 
 @lowers(aten.nll_loss_forward.default, aten.nll_loss2d_forward.default)

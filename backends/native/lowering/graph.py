@@ -11,14 +11,21 @@ from torch.fx import Graph
 from dynacap import log
 from dynacap.backends.native.loops.kernel import Kernel
 from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic, symbols_of
-from dynacap.backends.native.lowering import creation, gathering, joining, pointwise, reductions
+from dynacap.backends.native.lowering import (
+    creation,
+    gathering,
+    joining,
+    pointwise,
+    products,
+    reductions,
+)
 from dynacap.backends.native.lowering.lower import RULES, Lowering, Rule
 from dynacap.backends.native.schedule.in_place import write_in_place
 from dynacap.backends.native.schedule.plan import schedule
 
 _loops = log.channel("loops")
 
-RULE_FILES = (creation, gathering, joining, pointwise, reductions)
+RULE_FILES = (creation, gathering, joining, pointwise, products, reductions)
 
 
 def lowered() -> frozenset[torch._ops.OpOverload]:

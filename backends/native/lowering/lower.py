@@ -216,6 +216,13 @@ class Lowering:
         """Whether fields are of dtypes that loops can compute with."""
         return all(x.dtype in DTYPES for x in operands if isinstance(x, Field))
 
+    def called(self, target: torch._ops.OpOverload, *operands: Field) -> Field:
+        """What another operator gives for fields in memory, laid out as the node's result."""
+        buffer = self.buffer(f"{self.node.name}_part{len(self.steps)}", self.result)
+        args = tuple(field.buffer for field in operands)
+        self.steps.append(Call(target, args, {}, (buffer,), (self.node,)))
+        return self.field(buffer)
+
     def assemble(self, parts: Sequence[tuple[Sequence[Size], Field]]) -> Field:
         """The node's result, each region of which, from a corner on, is a field."""
         buffer = self.buffer(self.node.name, self.result)
@@ -358,15 +365,15 @@ def _is_view(node: Node, result: Any) -> bool:
     return isinstance(source, Node) and source.meta["val"].dtype is first.dtype
 
 
-def _is_item_or_view(node: Node) -> bool:
+def is_item_or_view(node: Node) -> bool:
+    """Whether a node gives a part of a tuple, or the memory of another one."""
     return node.target is operator.getitem or _is_view(node, node.meta["val"])
 
 
 def _is_returned(node: Node) -> bool:
     """Whether the graph gives what a node gives, or a view of it."""
     return any(
-        user.op == "output" or (_is_item_or_view(user) and _is_returned(user))
-        for user in node.users
+        user.op == "output" or (is_item_or_view(user) and _is_returned(user)) for user in node.users
     )
 
 

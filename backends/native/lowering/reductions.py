@@ -162,8 +162,8 @@ def softmax(cx: Lowering, x: Field, dim: int, half_to_float: bool) -> Any:
     if not x.shape:
         return NotImplemented
     x, dims = x.to(wide(x.dtype)), dims_of(x, dim)
-    powers = cx.keep(apply("exp", x - cx.fold("most", x, dims)))
-    return powers / cx.fold("sum", powers, dims)
+    powers = cx.keep(apply("falling_exp", x - cx.fold("most", x, dims)))
+    return powers * apply("reciprocal", cx.fold("sum", powers, dims))
 
 
 @lowers(aten._log_softmax.default)
@@ -173,7 +173,7 @@ def log_softmax(cx: Lowering, x: Field, dim: int, half_to_float: bool) -> Any:
         return NotImplemented
     x, dims = x.to(wide(x.dtype)), dims_of(x, dim)
     shifted = x - cx.fold("most", x, dims)
-    return shifted - apply("log", cx.fold("sum", apply("exp", shifted), dims))
+    return shifted - apply("log", cx.fold("sum", apply("falling_exp", shifted), dims))
 
 
 @lowers(aten.logsumexp.default)
@@ -183,7 +183,7 @@ def logsumexp(cx: Lowering, x: Field, dim: Any, keep: bool = False) -> Any:
         return NotImplemented
     x, dims = x.to(wide(x.dtype)), dims_of(x, dim)
     shift = lift(lambda m: where(op("isinf", m), 0, m), cx.fold("most", x, dims))
-    total = apply("log", cx.fold("sum", apply("exp", x - shift), dims)) + shift
+    total = apply("log", cx.fold("sum", apply("flushed_exp", x - shift), dims)) + shift
     return total if keep else squeezed(total, dims)
 
 

@@ -224,6 +224,21 @@ dispatch(const char *name, const char *overload, int room, Value *stack, int cou
     return 0;
 }
 
+/* How many threads what this thread calls may use, up to now; `count` from now on, unless it is 0.
+ * MKL, oneDNN and torch all ask OpenMP. */
+static int
+threads(int count)
+{
+    if (torch.get_threads == NULL || torch.set_threads == NULL) {
+        return 0;
+    }
+    int before = torch.get_threads();
+    if (count > 0) {
+        torch.set_threads(count);
+    }
+    return before;
+}
+
 static const struct {
     const char *name;
     void *function;
@@ -237,7 +252,7 @@ static const struct {
     {"dynacap_empty", empty},         {"dynacap_share", share},
     {"dynacap_alias", alias},         {"dynacap_data", data},
     {"dynacap_same", same},           {"dynacap_size", size},
-    {"dynacap_drop", drop},
+    {"dynacap_drop", drop},           {"dynacap_threads", threads},
 };
 
 void *

@@ -66,6 +66,8 @@ torch_find(const char *libtorch_cpu, const char *libtorch_python)
         }
         *(void **)wanted[i].where = found;
     }
+    *(void **)&torch.get_threads = dlsym(libtorch, "omp_get_max_threads");
+    *(void **)&torch.set_threads = dlsym(libtorch, "omp_set_num_threads");
     *(void **)&torch.wrap = dlsym(python, WRAP);
     return torch.wrap == NULL ? missing(WRAP) : 0;
 }

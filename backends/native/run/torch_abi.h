@@ -40,6 +40,8 @@ typedef struct {
     int (*new_value)(Value **);
     const char *(*what)(void);
     PyObject *(*wrap)(Tensor);
+    int (*get_threads)(void); /* these two of OpenMP's, NULL without it */
+    void (*set_threads)(int);
 } TorchFunctions;
 
 extern TorchFunctions torch;

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dynacap.backends.native.loops.expression import Expression, Load, Op, is_rounded, walk
+from dynacap.backends.native.loops.program import Buffer
 
 # Vectorised float32 on a recent x86; what is not named costs as much as an addition.
 _COSTS = {
     "cast": 0.5, "div": 3, "sqrt": 4, "rsqrt": 6, "reciprocal": 3, "remainder": 8, "fmod": 8,
     "floordiv": 8, "exp": 10, "sigmoid": 14, "tanh": 14, "erf": 16, "log": 12, "log1p": 16,
-    "expm1": 14, "sin": 16, "cos": 16, "pow": 30,
+    "expm1": 14, "flushed_exp": 9, "falling_exp": 8, "sin": 16, "cos": 16, "pow": 30,
 }  # fmt: skip
 _UNKNOWN = 20.0
 _SIMPLE = frozenset({
@@ -18,7 +19,13 @@ _SIMPLE = frozenset({
 })  # fmt: skip
 
 CHEAP = 6.0  # recomputed rather than stored
+LARGE = 1 << 18  # elements
 TRIVIAL = 1.0  # recomputed in every reader, wherever it is
+
+
+def large(buffer: Buffer) -> bool:
+    """Whether reading it again costs memory's time, and not a cache's."""
+    return isinstance(buffer.numel, int) and buffer.numel >= LARGE
 
 
 def cost(*roots: Expression) -> float:
@@ -32,6 +39,11 @@ def _node_cost(node: Expression) -> float:
             return 0.0
         return _COSTS.get(node.name, 1.0 if node.name in _SIMPLE else _UNKNOWN)
     return 1.0 if isinstance(node, Load) else 0.0
+
+
+def hardest(root: Expression) -> float:
+    """The cost of the one operation that costs most."""
+    return max(map(_node_cost, walk(root)), default=0)
 
 
 def heavy(root: Expression) -> float:

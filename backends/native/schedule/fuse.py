@@ -8,12 +8,12 @@ from dynacap.backends.native.loops.equation import Equation, extent
 from dynacap.backends.native.loops.expression import loads
 from dynacap.backends.native.loops.index import Size
 from dynacap.backends.native.loops.program import Buffer, Call, View
+from dynacap.backends.native.schedule.cost import large
 from dynacap.backends.native.schedule.group import FEWEST_COLUMNS, Group, by_columns, grouped
 
 Slot = Group | Call | View
 _LOOK_BACK = 6  # groups that have nothing to do with an equation but its size
 _SMALL = 1 << 15  # elements below which the number of rows does not matter
-_LARGE = 1 << 18  # elements
 _ENOUGH_ROWS = 16  # rows below which a large group would not use the cores
 
 
@@ -96,11 +96,6 @@ def share(group: Group, equation: Equation) -> bool:
     """Whether both read the same, and too much of it for a cache to keep from one to the other."""
     read = {load.buffer for load in loads(equation.value) if large(load.buffer)}
     return not read.isdisjoint(group.reads)
-
-
-def large(buffer: Buffer) -> bool:
-    """Whether reading it again costs memory's time, and not a cache's."""
-    return isinstance(buffer.numel, int) and buffer.numel >= _LARGE
 
 
 def natural_rows(equation: Equation) -> Size:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from dynacap.backends.native.loops.equation import Equation, extent
+from dynacap.backends.native.loops.equation import Equation, extent, position, row_major
 from dynacap.backends.native.loops.expression import (
     Expression,
     Load,
     checks_index,
+    gathered,
     loads,
     rewrite,
     substitute,
@@ -17,7 +18,7 @@ from dynacap.backends.native.loops.expression import (
 )
 from dynacap.backends.native.loops.index import Axis, Index
 from dynacap.backends.native.loops.program import Buffer
-from dynacap.backends.native.schedule.cost import CHEAP, TRIVIAL, heavy
+from dynacap.backends.native.schedule.cost import CHEAP, TRIVIAL, heavy, large
 
 _LARGEST = 400.0  # an expression that costs more than this takes nothing more in
 
@@ -31,7 +32,9 @@ def inline(equations: Sequence[Equation], pinned: frozenset[Buffer]) -> list[Equ
     open_: dict[Buffer, Equation] = {}
     done: list[Equation] = []
     for equation in equations:
-        equation.value = _expanded(equation.value, open_, readers, equation, pinned)
+        kept: list[Equation] = []
+        equation.value = _expanded(equation.value, open_, readers, equation, pinned, kept)
+        done += kept
         if _pointwise(equation):
             open_[equation.buffer] = equation
         done.append(equation)
@@ -94,8 +97,9 @@ def _expanded(
     readers: Mapping[Buffer, int],
     reader: Equation,
     pinned: frozenset[Buffer],
+    kept: list[Equation],
 ) -> Expression:
-    """A value with the loads replaced that should be."""
+    """A value with the loads replaced that should be; ``kept`` gets what they need before."""
     done: dict[tuple[Buffer, Index], Expression] = {}
     size = extent(reader.axes) * extent(reader.reduced)
 
@@ -108,10 +112,31 @@ def _expanded(
             return None
         key = (node.buffer, node.offset)
         if key not in done:
-            done[key] = substitute(source.value, places(source.axes, node.offset))
+            formula = source.value
+            if reader.combiner and extent(reader.axes) < extent(source.axes):
+                formula = _read_early(source, kept)
+            done[key] = substitute(formula, places(source.axes, node.offset))
         return done[key]
 
     return rewrite(value, leaf)
+
+
+def _read_early(source: Equation, kept: list[Equation]) -> Expression:
+    """A formula for a number of each row, for a reduction over the rows: what it reads of a large
+    row at an index stands in equations of its own, which run while a cache holds the row."""
+
+    def leaf(node: Expression) -> Expression | None:
+        if not (isinstance(node, Load) and large(node.buffer) and any(gathered(node.offset))):
+            return None
+        sizes = tuple(axis.size for axis in source.axes)
+        buffer = Buffer(
+            f"{source.buffer.name}_early{len(kept)}", node.dtype, sizes, row_major(sizes)
+        )
+        place = position(source.axes)
+        kept.append(Equation(buffer, source.axes, place, node, origins=source.origins))
+        return Load(buffer, place)
+
+    return rewrite(source.value, leaf)
 
 
 def _worth(source: Equation, readers: int, size: int, *, stored: bool) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import TypeVar
 
 import torch
@@ -23,20 +24,22 @@ from dynacap.backends.native.loops.expression import (
     checks_index,
     index_of,
     loads,
+    op,
     rewrite,
     substitute,
     walk,
+    where,
 )
 from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
 from dynacap.backends.native.loops.kernel import Fold, Kernel, Loop, Statement, Store
 from dynacap.backends.native.loops.program import Buffer
-from dynacap.backends.native.schedule.cost import CHEAP, cost, heavy
+from dynacap.backends.native.schedule.cost import CHEAP, cost, hardest, heavy
 from dynacap.backends.native.schedule.group import Group, Member, Pass
 from dynacap.backends.native.schedule.tile import Pieces, cut, quotients, staged, tiled
 
 _T = TypeVar("_T")
 LONGEST_SUM = 2048  # float32 numbers that one accumulator takes in before a wider one takes over
-PARALLEL = 300_000.0  # of cost: what pays for waking the other cores
+PARALLEL = 1_000_000.0  # of cost: what pays for waking the other cores
 
 
 @dataclass(eq=False)
@@ -160,7 +163,7 @@ class _Nest:
         after = [s for line in folds if line.local and (s := self._store(line, line.local))]
         body: list[Statement] = list(pointwise)
         if inner or folds:
-            body = _fold_loops(inner, body, [_fold_of(line) for line in folds])
+            body = _fold_loops(inner, body, [_fold_of(line, axes) for line in folds])
         body = _nest(kept, [*body, *after], vector=not folds)
         return [_replaced(statement, axes.values) for statement in body]
 
@@ -297,13 +300,16 @@ def _nest(
     return result
 
 
-def _fold_of(line: _Line) -> Fold:
+def _fold_of(line: _Line, axes: Pieces) -> Fold:
     assert line.local is not None
-    return Fold(line.local, line.member.equation.combiner, line.value)
+    return Fold(line.local, line.member.equation.combiner, substitute(line.value, axes.values))
 
 
 def _fold_loops(axes: Sequence[Axis], body: list[Statement], folds: list[Fold]) -> list[Statement]:
     """Loops that reduce: each level hands its own result to the one around it."""
+    if not body and axes and all(map(_waits, folds)) and _many(axes[-1].size):
+        once, inner, folds = _abreast(axes[-1], folds)
+        axes, body = (*axes[:-1], once), [inner]
     for level, axis in reversed(list(enumerate(axes))):
         own = folds
         if level:
@@ -315,6 +321,49 @@ def _fold_loops(axes: Sequence[Axis], body: list[Statement], folds: list[Fold]) 
         folds = [Fold(f.result, f.combiner, inner.result)
                  for f, inner in zip(folds, own, strict=True)]  # fmt: skip
     return body
+
+
+def _waits(fold: Fold) -> bool:
+    """Whether a fold's next value is there before the last one has been added."""
+    return fold.combiner in _TWO and cost(fold.value) <= 2 * CHEAP and hardest(fold.value) <= CHEAP
+
+
+def _many(size: Size) -> bool:
+    return isinstance(size, int) and size >= _ABREAST * 32 and size % (_ABREAST * 16) == 0
+
+
+def _abreast(last: Axis, folds: Sequence[Fold]) -> tuple[Axis, Loop, list[Fold]]:
+    """The innermost loop over its parts side by side, so that no step waits for the one before.
+
+    An axis that stands for it, of one round, what that does, and what it folds."""
+    part = Axis(last.size // _ABREAST, last.name)
+    places = [Index({part: 1}, n * part.size) for n in range(_ABREAST)]
+    own = [
+        Fold(
+            Local(f"{fold.result.name}_{n}", fold.result.dtype),
+            fold.combiner,
+            substitute(fold.value, {last: place}),
+            not fits(part.size),
+        )
+        for fold in folds
+        for n, place in enumerate(places)
+    ]
+    together = []
+    for n, fold in enumerate(folds):
+        parts: list[Expression] = [each.result for each in own[n * _ABREAST : (n + 1) * _ABREAST]]
+        together.append(Fold(fold.result, fold.combiner, reduce(_TWO[fold.combiner], parts)))
+    return Axis(1), Loop(part, [], vector=True, folds=own), together
+
+
+def _greater(a: Expression, b: Expression) -> Expression:
+    return where(op("gt", b, a), b, a)
+
+
+_ABREAST = 4
+_TWO = {
+    "sum": partial(op, "add"), "prod": partial(op, "mul"), "most": _greater,
+    "max": partial(op, "maximum"), "min": partial(op, "minimum"),
+}  # fmt: skip
 
 
 def fits(size: Size) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dynacap.backends.native.loops.equation import Equation
 from dynacap.backends.native.loops.expression import loads
@@ -24,14 +24,14 @@ def schedule(
     equations = [step for step in steps if isinstance(step, Equation)]
     pinned = _pinned(steps, outputs)
     pinned |= unseen(equations, pinned)
-    kept = set(inline(equations, pinned))
+    equations = inline(equations, pinned)
     fusion = Fusion()
-    for step in steps:
+    for step in _in_order(steps, equations):
         if not isinstance(step, Equation):
             fusion.add_step(step)
-        elif step in kept:
-            for equation in split(step):
-                fusion.add(equation)
+            continue
+        for equation in split(step):
+            fusion.add(equation)
     needed = _needed(fusion, pinned)
     return [
         alone(slot) or kernel_of(slot, f"kernel{at}", needed[at])
@@ -39,6 +39,22 @@ def schedule(
         else slot
         for at, slot in enumerate(fusion.slots)
     ]
+
+
+def _in_order(
+    steps: Sequence[Equation | Call | View], equations: Sequence[Equation]
+) -> Iterator[Equation | Call | View]:
+    """The steps with these equations only, some of which are new and stand before their readers."""
+    left = set(equations)
+    waiting = iter(equations)
+    for step in steps:
+        if not isinstance(step, Equation):
+            yield step
+        elif step in left:
+            for equation in waiting:
+                yield equation
+                if equation is step:
+                    break
 
 
 def _pinned(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dynacap.backends.native.loops.equation import Equation, extent, position
+from dynacap.backends.native.loops.equation import Equation, extent, position, row_major
 from dynacap.backends.native.loops.expression import Load, substitute
 from dynacap.backends.native.loops.index import Axis, Index
 from dynacap.backends.native.loops.program import Buffer
@@ -34,7 +34,7 @@ def split(equation: Equation) -> Iterator[Equation]:
     values.update(places(equation.reduced, Index({part: length, inner: 1})))
     buffer = equation.buffer
     sizes = (parts, *(axis.size for axis in kept))
-    partial = Buffer(f"{buffer.name}_parts", buffer.dtype, sizes, _row_major(sizes))
+    partial = Buffer(f"{buffer.name}_parts", buffer.dtype, sizes, row_major(sizes))
     axes = (part, *kept)
     yield Equation(
         partial, axes, position(axes), substitute(equation.value, values), (inner,),
@@ -62,10 +62,3 @@ def _parts(equation: Equation) -> int | None:
     wanted = max(_USUAL, min(-(-reduced // _BLOCK), _MOST) if columns else 0)
     order = (*range(wanted, _MOST + 1), *range(wanted - 1, 1, -1))
     return next((n for n in order if reduced % n == 0), None)
-
-
-def _row_major(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for size in reversed(sizes[1:]):
-        strides.append(strides[-1] * size)
-    return tuple(reversed(strides))

@@ -110,3 +110,25 @@ def test_positions_at_places_that_the_graph_computes(same: Same) -> None:
         return [positions, torch.index_select(positions, -1, i.flip(0)), positions[(i + 3) % 8]]
 
     assert not same(indexed, torch.arange(8)).calls
+
+
+@pytest.mark.parametrize("at", [0, 5, 127])
+def test_one_slice_in_the_place_of_another(same: Same, at: int) -> None:
+    x, token = torch.randn(4, 128, 16), torch.randn(4, 1, 16)
+
+    def fn(x: Any, index: Any, token: Any) -> Any:
+        whole = x.index_copy(1, index, token)
+        column = token.repeat(1, 32, 1)[0, :, :1].repeat(4, 1)
+        return whole, whole[:, :3] * 2, x[0].index_copy(-1, index % 16, column)
+
+    assert same(fn, x, torch.tensor([at]), token).calls == []
+
+
+@pytest.mark.parametrize("at", [-1, 8, 3])
+def test_a_slice_for_a_place_that_may_not_be_there(at: int) -> None:
+    """Whoever reads only what is not changed is told all the same."""
+
+    def fn(x: Any, index: Any) -> Any:
+        return x.index_copy(0, index, x[:1] + 1)[:2] * 2
+
+    check_same(fn, (torch.randn(8, 3), torch.tensor([at])), compile=compiled)

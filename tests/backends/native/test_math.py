@@ -48,6 +48,23 @@ def test_special_values_and_signed_zeros(lowered: Callable[..., Any]) -> None:
             assert torch.equal(torch.signbit(got)[zero], torch.signbit(eager)[zero]), name
 
 
+def test_quotients_by_a_number_for_each_row_are_rounded_as_eager_does(
+    lowered: Callable[..., Any],
+) -> None:
+    bits = torch.randint(-(2**31), 2**31 - 1, (64, 4096), dtype=torch.int64).to(torch.int32)
+    x = torch.cat([bits.view(torch.float32), SPECIAL.repeat(64, 1)], 1)
+    divisors = torch.tensor([3e-45, 1e-42, 1e-38, 3e38, 1.5, -7.0, 1e-20, 1e30])
+    d = torch.cat([SPECIAL, divisors, torch.randn(49)])[:, None]
+    made = lowered(lambda x, d: x / d, x, d)
+    assert "quotient_f32" in made.source
+    (got,), eager = made(x, d), x / d
+    sure = (x.abs() > 1e-30) & (eager.abs() > 1e-30) & (eager.abs() < 1e38)
+    assert torch.equal(got[sure], eager[sure])
+    torch.testing.assert_close(got, eager, rtol=1e-6, atol=2e-45, equal_nan=True)
+    zero = (eager == 0) & (x == 0)
+    assert torch.equal(torch.signbit(got)[zero], torch.signbit(eager)[zero])
+
+
 def halves() -> Any:
     return torch.arange(1 << 16, dtype=torch.int32).to(torch.int16)
 

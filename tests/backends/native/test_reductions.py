@@ -138,3 +138,38 @@ def test_extremes_of_halves_stand_where_rounded_numbers_are_equal(same: Same, dt
         return [*(x * y).max(1), *(x * y).min(0), (x * y).argmin(0), (x * y).argmax(-1)]
 
     same(places, x, y)
+
+
+@pytest.mark.parametrize("size", [128, 512, 4096, 10240])
+def test_long_reductions_whose_steps_would_wait_for_each_other(same: Same, size: int) -> None:
+    """They run side by side; where a NaN or an infinity stands does not matter."""
+    x = torch.randn(6, size)
+    x[1, 5], x[2, size // 2], x[3, -1] = float("nan"), float("inf"), float("-inf")
+
+    def fn(x: Any) -> list[Any]:
+        return [
+            x.sum(-1), x.amax(-1), x.amin(-1), (x - 1).square().mean(-1), x.softmax(-1),
+            x.log_softmax(-1), x.logsumexp(-1), (x * 1e-3 + 1).prod(-1), x[:1].sum(), x[4:].max(),
+            F.layer_norm(x[4:], (size,)), x.argmax(-1),
+        ]  # fmt: skip
+
+    made = same(fn, x, rtol=1e-4, atol=1e-4)
+    assert "_sum_3 = sum of" in "\n".join(map(str, made.kernels))
+
+
+def test_exponentials_far_below_the_largest(same: Same) -> None:
+    x = torch.tensor([[0.0, -80.0, -88.0, -100.0, -200.0, float("-inf")]]).repeat(4, 8)
+    x[1] += float("inf")
+    x[2] = float("-inf")
+    x[3, 7] = float("inf")
+    same(lambda x: [x.softmax(-1), x.log_softmax(-1), x.logsumexp(-1), (x + 1).softmax(0)], x)
+    masked = (x[0] == float("-inf")).nonzero()
+    assert not same(lambda x: x.softmax(-1), x[:1])(x[:1])[0][0, masked].any()
+
+
+def test_elements_at_indices_are_read_while_their_rows_are_near(same: Same) -> None:
+    def loss(x: Any, labels: Any) -> Any:
+        return (torch.logsumexp(x, -1) - x.gather(-1, labels[:, None]).squeeze(-1)).mean()
+
+    made = same(loss, torch.randn(1024, 512), torch.randint(512, (1024,)))
+    assert ["within" in str(kernel) for kernel in made.kernels] == [True, False]

@@ -122,7 +122,7 @@ def test_a_function_that_torch_computes_faster_is_called_where_it_is_alone(same:
 
 
 def test_large_sums_are_cut_into_parts_for_the_cores(same: Same) -> None:
-    made = same(lambda x: (x * x).sum(), torch.randn(400, 500), rtol=1e-5, atol=0)
+    made = same(lambda x: (x * x).sum(), torch.randn(1200, 1000), rtol=1e-5, atol=0)
     parts, total = made.kernels
     assert "parallel for row < 16" in str(parts)
     assert "parallel" not in str(total)

@@ -1,0 +1,38 @@
+"""Products of matrices: what is added to one is left to the loop that reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from dynacap.backends.native.lowering.field import Field, Scalar
+from dynacap.backends.native.lowering.lower import RULES, Lowering, is_item_or_view, lowers
+
+aten = torch.ops.aten
+
+
+@lowers(aten.addmm.default)
+def addmm(
+    cx: Lowering, added: Field, a: Field, b: Field, *, beta: Scalar = 1, alpha: Scalar = 1
+) -> Any:
+    """The product, and an addition: halves are rounded only after both."""
+    if beta == 0 or a.dtype not in (torch.float32, torch.float64) or not _feeds_loops(cx.node):
+        return NotImplemented
+    product = cx.called(aten.mm.default, a, b)
+    return _scaled(product, alpha) + _scaled(added, beta)
+
+
+def _scaled(x: Field, factor: Scalar) -> Field:
+    return x if factor == 1 else x * factor
+
+
+def _feeds_loops(node: torch.fx.Node) -> bool:
+    """Whether loops are all that reads what a node gives."""
+    return all(map(_is_loops, node.users))
+
+
+def _is_loops(user: torch.fx.Node) -> bool:
+    if user.op == "output" or user.target is aten.addmm.default:
+        return False
+    return _feeds_loops(user) if is_item_or_view(user) else user.target in RULES
