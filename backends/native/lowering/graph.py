@@ -12,6 +12,7 @@ from dynacap import log
 from dynacap.backends.native.loops.kernel import Kernel
 from dynacap.backends.native.loops.program import Buffer, Program, is_symbolic, symbols_of
 from dynacap.backends.native.lowering import (
+    convolutions,
     creation,
     gathering,
     joining,
@@ -25,7 +26,7 @@ from dynacap.backends.native.schedule.plan import schedule
 
 _loops = log.channel("loops")
 
-RULE_FILES = (creation, gathering, joining, pointwise, products, reductions)
+RULE_FILES = (convolutions, creation, gathering, joining, pointwise, products, reductions)
 
 
 def lowered() -> frozenset[torch._ops.OpOverload]:

@@ -63,7 +63,7 @@ def pad(cx: Lowering, x: Field, widths: Sequence[int], value: Any = 0) -> Any:
         inner[dim] = inner[dim] + min(low, 0) + min(high, 0)
     if not isinstance(value, bool | int | float) or any(size <= 0 for size in inner):
         return NotImplemented
-    return _framed(cx, _slice(x, cut, inner), before, value)
+    return framed(cx, _slice(x, cut, inner), before, value)
 
 
 def _slice(x: Field, starts: Sequence[Size], shape: Sequence[Size]) -> Field:
@@ -73,9 +73,11 @@ def _slice(x: Field, starts: Sequence[Size], shape: Sequence[Size]) -> Field:
     return Field(tuple(shape), x.dtype, at)
 
 
-def _framed(cx: Lowering, x: Field, starts: Sequence[Size], value: Any) -> Any:
-    """A field at a place in the result, and a constant around it."""
-    shape = sizes_of(cx.result.shape)
+def framed(
+    cx: Lowering, x: Field, starts: Sequence[Size], value: Any, shape: Sequence[Size] | None = None
+) -> Field:
+    """A field at a place in the result, or in something of a shape, and a constant around it."""
+    given, shape = shape, sizes_of(cx.result.shape) if shape is None else shape
     number = Constant(as_dtype(value, cx.result.dtype), cx.result.dtype)
     parts: list[tuple[tuple[Size, ...], Field]] = [(tuple(starts), x)]
     for dim in range(len(shape)):
@@ -86,7 +88,7 @@ def _framed(cx: Lowering, x: Field, starts: Sequence[Size], value: Any) -> Any:
             corner = (*starts[:dim], start, *(0 for _ in shape[dim + 1 :]))
             region = (*x.shape[:dim], size, *shape[dim + 1 :])
             parts.append((corner, Field(region, cx.result.dtype, lambda place: number)))
-    return cx.assemble(parts)
+    return cx.assemble(parts, given)
 
 
 @lowers(aten.slice_backward.default)
@@ -99,7 +101,7 @@ def slice_backward(
     if step != 1 or not all(isinstance(n, int) for n in (size, start)) or 0 in g.shape:
         return NotImplemented
     start = min(max(start + size, 0) if start < 0 else start, size)
-    return _framed(cx, g, [start if d == dim else 0 for d in range(len(sizes))], 0)
+    return framed(cx, g, [start if d == dim else 0 for d in range(len(sizes))], 0)
 
 
 @lowers(aten.select_backward.default)
@@ -109,4 +111,4 @@ def select_backward(cx: Lowering, g: Field, sizes: Sequence[int], dim: int, inde
     if not isinstance(sizes[dim], int) or not isinstance(index, int):
         return NotImplemented
     at = [index % sizes[dim] if d == dim else 0 for d in range(len(sizes))]
-    return _framed(cx, _unsqueezed(g, dim), at, 0)
+    return framed(cx, _unsqueezed(g, dim), at, 0)

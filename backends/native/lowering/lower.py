@@ -61,6 +61,7 @@ class Lowering:
         self.outputs: list[Any] = []
         self.values: dict[Node, Any] = {}
         self.roots: dict[Buffer, Buffer] = {}
+        self.own: set[Buffer] = set()  # what the rule of the node has made so far
         self.node: Node
         self.result: Any = None  # the fake tensor, or tensors, that the node gives
 
@@ -114,6 +115,7 @@ class Lowering:
         if rule is None or not _plain(self.result) or not _is_for_loops(node):
             return self._call(target)
         before = len(self.steps)
+        self.own.clear()
         try:
             fields = rule(self, *self.fields(node.args), **self.fields(node.kwargs))
         except TypeError:
@@ -176,7 +178,7 @@ class Lowering:
         """Memory that holds a field, laid out as eager's result; what is there already serves."""
         there = field.buffer
         strides = sizes_of(like.stride())
-        if there and there.strides == strides and there.dtype is like.dtype and self._fresh(there):
+        if there and there.strides == strides and there.dtype is like.dtype and there in self.own:
             return there
         buffer = self.buffer(name, like)
         axes, place = loops_over(buffer.shape, buffer.strides)
@@ -184,15 +186,6 @@ class Lowering:
         value = field.at(place).to(like.dtype)
         self.steps.append(Equation(buffer, axes, offset, value, origins=(self.node,)))
         return buffer
-
-    def _fresh(self, buffer: Buffer) -> bool:
-        """Whether this node's own rule made the buffer."""
-        for step in reversed(self.steps):
-            if not isinstance(step, Equation) or self.node not in step.origins:
-                return False
-            if step.buffer is buffer:
-                return True
-        return False
 
     def fold(self, combiner: str, field: Field, dims: Sequence[int], keep: bool = True) -> Field:
         """A reduction over dimensions, as memory of its own; ``keep`` leaves them with size 1."""
@@ -210,22 +203,50 @@ class Lowering:
         combiner = combiner if reduced else ""
         equation = Equation(buffer, kept, offset, value, reduced, combiner, (self.node,))
         self.steps.append(equation)
-        return self.field(buffer)
+        return self._made(buffer)
 
     def plain(self, operands: Sequence[Any]) -> bool:
         """Whether fields are of dtypes that loops can compute with."""
         return all(x.dtype in DTYPES for x in operands if isinstance(x, Field))
 
-    def called(self, target: torch._ops.OpOverload, *operands: Field) -> Field:
-        """What another operator gives for fields in memory, laid out as the node's result."""
-        buffer = self.buffer(f"{self.node.name}_part{len(self.steps)}", self.result)
-        args = tuple(field.buffer for field in operands)
-        self.steps.append(Call(target, args, {}, (buffer,), (self.node,)))
+    def _made(self, buffer: Buffer) -> Field:
+        self.own.add(buffer)
         return self.field(buffer)
 
-    def assemble(self, parts: Sequence[tuple[Sequence[Size], Field]]) -> Field:
-        """The node's result, each region of which, from a corner on, is a field."""
-        buffer = self.buffer(self.node.name, self.result)
+    def _part(self, dtype: torch.dtype, shape: Sequence[Size]) -> Buffer:
+        """A new buffer of the node's, in the usual order."""
+        name = f"{self.node.name}_part{len(self.steps)}"
+        buffer = Buffer(name, dtype, tuple(shape), contiguous(shape))
+        self.buffers.append(buffer)
+        return buffer
+
+    def called(
+        self, target: torch._ops.OpOverload, shape: Sequence[Size], *operands: Buffer
+    ) -> Field:
+        """What another operator gives for buffers, in the usual order."""
+        buffer = self._part(operands[0].dtype, shape)
+        self.steps.append(Call(target, operands, {}, (buffer,), (self.node,)))
+        return self._made(buffer)
+
+    def seen(self, base: Buffer, shape: Sequence[Size], strides: Sequence[Size]) -> Buffer:
+        """A buffer's memory with another shape."""
+        name = f"{self.node.name}_view{len(self.steps)}"
+        buffer = Buffer(name, base.dtype, tuple(shape), tuple(strides), base.offset)
+        self.buffers.append(buffer)
+        self.roots[buffer] = self.roots.get(base, base)
+        self.steps.append(View(buffer, base))
+        self.own.update({buffer} if base in self.own else ())
+        return buffer
+
+    def assemble(
+        self, parts: Sequence[tuple[Sequence[Size], Field]], shape: Sequence[Size] | None = None
+    ) -> Field:
+        """The node's result, each region of which, from a corner on, is a field; if there is a
+        shape, not the result but something of that shape."""
+        if shape is None:
+            buffer = self.buffer(self.node.name, self.result)
+        else:
+            buffer = self._part(parts[0][1].dtype, shape)
         for corner, field in parts:
             axes, place = loops_over(field.shape, buffer.strides)
             start = dot(tuple(ZERO + c for c in corner), buffer.strides)
@@ -235,18 +256,16 @@ class Lowering:
             self.steps.append(
                 Equation(buffer, axes, offset, value, origins=(self.node,), whole=whole)
             )
-        return self.field(buffer)
+        return self._made(buffer)
 
     def keep(self, field: Field) -> Field:
         """A field as memory of its own, for what a rule reads more than once."""
         axes, place = loops_over(field.shape, contiguous(field.shape))
-        name = f"{self.node.name}_part{len(self.steps)}"
-        buffer = Buffer(name, field.dtype, field.shape, contiguous(field.shape))
-        self.buffers.append(buffer)
+        buffer = self._part(field.dtype, field.shape)
         value = field.at(place).to(field.dtype)
         offset = dot(place, buffer.strides)
         self.steps.append(Equation(buffer, axes, offset, value, origins=(self.node,)))
-        return self.field(buffer)
+        return self._made(buffer)
 
     def _detaches_input(self, node: Node) -> bool:
         """Whether a node gives the caller an input without its gradient, which no view of it is."""

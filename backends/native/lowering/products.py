@@ -19,7 +19,8 @@ def addmm(
     """The product, and an addition: halves are rounded only after both."""
     if beta == 0 or a.dtype not in (torch.float32, torch.float64) or not _feeds_loops(cx.node):
         return NotImplemented
-    product = cx.called(aten.mm.default, a, b)
+    assert a.buffer is not None and b.buffer is not None
+    product = cx.called(aten.mm.default, cx.result.shape, a.buffer, b.buffer)
     return _scaled(product, alpha) + _scaled(added, beta)
 
 
