@@ -71,13 +71,13 @@ def _weighed(weight: Buffer, *images: Buffer) -> int:
 def _of_attention(call: Call) -> int:
     """Queries by keys, and what comes of that by values."""
     query, key = call.args[:2]
-    return 4 * query.numel * key.shape[-2]
+    return int(4 * query.numel * key.shape[-2])
 
 
 def _of_whole_attention(call: Call) -> int:
     """The same, after and before products with weights."""
     (query, key), width = call.args[:2], call.args[3]
-    return 8 * query.numel * width + 4 * query.numel * key.shape[-2]
+    return int(8 * query.numel * width + 4 * query.numel * key.shape[-2])
 
 
 _WORK: dict[str, Callable[[Call], float]] = {

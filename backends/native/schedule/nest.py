@@ -7,7 +7,7 @@ is contiguous stays one loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TypeVar
@@ -360,7 +360,7 @@ def _greater(a: Expression, b: Expression) -> Expression:
 
 
 _ABREAST = 4
-_TWO = {
+_TWO: dict[str, Callable[[Expression, Expression], Expression]] = {
     "sum": partial(op, "add"), "prod": partial(op, "mul"), "most": _greater,
     "max": partial(op, "maximum"), "min": partial(op, "minimum"),
 }  # fmt: skip

@@ -87,10 +87,11 @@ def test_halves_and_volumes_are_left_to_the_operator(same: Same) -> None:
 @pytest.mark.parametrize("train", [False, True], ids=["evaluated", "trained"])
 def test_a_block_with_batch_norms(train: bool) -> None:
     """Its gradients too: what the operator would have kept is kept."""
+    nn = torch.nn
     layers = [
-        torch.nn.Conv2d(3, 6, 1, bias=False), torch.nn.BatchNorm2d(6), torch.nn.ReLU6(),
-        torch.nn.Conv2d(6, 6, 3, 2, 1, groups=6, bias=False), torch.nn.BatchNorm2d(6), torch.nn.ReLU6(),
-        torch.nn.Conv2d(6, 4, 3, padding=1), torch.nn.BatchNorm2d(4),
+        nn.Conv2d(3, 6, 1, bias=False), nn.BatchNorm2d(6), nn.ReLU6(),
+        nn.Conv2d(6, 6, 3, 2, 1, groups=6, bias=False), nn.BatchNorm2d(6), nn.ReLU6(),
+        nn.Conv2d(6, 4, 3, padding=1), nn.BatchNorm2d(4),
     ]  # fmt: skip
-    block = torch.nn.Sequential(*layers).train(train)
+    block = nn.Sequential(*layers).train(train)
     same_as_compiled(block, torch.randn(2, 3, 8, 8, requires_grad=train))
