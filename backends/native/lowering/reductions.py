@@ -218,6 +218,8 @@ def vector_norm(
     """The orders that are sums or extremes."""
     x = x.to(wide(cx.result.dtype))
     dims, size = dims_of(x, dim), apply("abs", x)
+    if count(x, dims) == 1 and order:  # a square might be too large
+        return size if keep else squeezed(size, dims)
     if order == 2:
         return apply("sqrt", cx.fold("sum", x * x, dims, keep))
     if order == 1:

@@ -130,6 +130,11 @@ def test_sizes_that_are_not_known_are_left_to_the_operators() -> None:
     assert [type(step).__name__ for step in lower(graph).steps] == ["Call", "Call"]
 
 
+def test_the_norm_of_one_number_is_its_size(same: Same) -> None:
+    x = torch.tensor([[3e38], [-1e-30], [2.0]])
+    same(lambda x: [x.norm(dim=1), torch.linalg.vector_norm(x[1:2], keepdim=True)], x)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_extremes_of_halves_stand_where_rounded_numbers_are_equal(same: Same, dtype: Any) -> None:
     x, y = (torch.randn(2, 70, 90) + 4).to(dtype)
