@@ -133,12 +133,12 @@ _FLOAT_POWERS: Mapping[float, Callable[[E], E]] = {
 
 def maximum(a: E, b: Any) -> E:
     """The greater, or NaN if either is; of two zeros the second, or the one that is no bound."""
-    return op("maximum", *((a, b) if isinstance(b, E) else (b, a)))
+    return op("maximum", *((a, b) if isinstance(b, E) else (as_stored(b, a), a)))
 
 
 def minimum(a: E, b: Any) -> E:
     """The smaller, or NaN if either is; of two zeros the second, or the one that is no bound."""
-    return op("minimum", *((a, b) if isinstance(b, E) else (b, a)))
+    return op("minimum", *((a, b) if isinstance(b, E) else (as_stored(b, a), a)))
 
 
 def clamp(x: E, low: Any = None, high: Any = None) -> E:

@@ -206,6 +206,11 @@ def test_roots_of_infinities_and_zeros(same: Same) -> None:
         same(lambda x: [1 / x**0.5, x**-0.5, 1 / x**-2, x**-1], x.to(dtype))
 
 
+def test_a_bound_is_held_as_a_half(same: Same) -> None:
+    """1e-12 is none: a row of zeros has no direction, in eager either."""
+    same(lambda x: F.normalize(x), torch.zeros(2, 3).half())
+
+
 def test_a_number_is_rounded_as_torch_rounds_it(same: Same) -> None:
     """Halfway between two floats; the text of it lies on one side."""
     half = 1.0 + 2.0**-24
