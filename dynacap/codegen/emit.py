@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import collections
-import copy
 import itertools
 import keyword
 import math
@@ -265,7 +264,7 @@ def _known(e: Emitter, value: Known) -> str:
 
 
 def _alias(e: Emitter, value: Alias) -> str:
-    return e.let("alias", f"{e.helper(copy.copy)}({e.constant(value.value)})")
+    return e.let("alias", f"{e.helper(runtime.alias_again)}({e.constant(value.value)})")
 
 
 def _node(e: Emitter, value: NodeValue) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import types
 from collections.abc import Iterator
 from ctypes import PYFUNCTYPE, py_object, pythonapi
@@ -24,6 +25,13 @@ def object_new(cls: type) -> Any:
     """An instance of a class as its base that is written in C makes it, ``__init__`` not run."""
     base: Any = next(base for base in type_mro(cls) if not type_flags(base) & _HEAP_TYPE)
     return base.__new__(cls)
+
+
+def alias_again(alias: Any) -> Any:
+    """Another ``list[int]`` or ``int | str``, with arguments of its own."""
+    if type(alias) is types.GenericAlias and not alias.__unpacked__:
+        return types.GenericAlias(alias.__origin__, tuple([*alias.__args__]))
+    return copy.copy(alias)
 
 
 def clear_slot(obj: object, name: str) -> None:

@@ -669,3 +669,16 @@ def test_a_class_whose_new_was_taken_away_takes_no_arguments(x: Tensor) -> Any:
         return RESTORED(3).value
     except TypeError as error:
         return str(error), x + 1
+
+
+ANY: Any = typing.TypeVar("ANY")
+CALLED: Any = typing.ParamSpec("CALLED")
+
+
+@program((X,), (X,))
+def test_aliases_of_type_variables(x: Tensor) -> Any:
+    def take(a: list[ANY], b: dict[str, ANY]) -> tuple[ANY, ...]:
+        return (x, a, b)
+
+    kinds: Any = list
+    return x + 1, kinds[ANY], kinds[ANY], take, take.__annotations__, CALLED

@@ -156,6 +156,11 @@ def f(x, name):
     box = Box(x)
     return box.take(x + 1), box, Box.__type_params__, Box.__orig_bases__, Box[int]
 """,
+    "aliases_in_annotations": """
+def f(x, name):
+    def take[T](a: dict[str, T], *b: list[T]) -> tuple[T, int]: return a[name], 1
+    return take({name: x})[0] + 1, take, take.__annotations__
+""",
 }
 DEFAULTS = """
 def f(x, name):
@@ -164,7 +169,7 @@ def f(x, name):
     type Alias[T: int = bool] = T
     return take(x + 1), take.__type_params__, take, Alias
 """
-WHOLE = {"functions", "bounds_and_aliases", "of_functions_in_functions"}
+WHOLE = {"functions", "aliases_in_annotations", "bounds_and_aliases", "of_functions_in_functions"}
 
 
 @pytest.mark.skipif(not hasattr(typing, "TypeAliasType"), reason="this Python cannot compile it")

@@ -16,6 +16,7 @@ from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator import IteratorValue, SequenceIterator
 from dynacap.values.object import ExceptionValue
+from dynacap.values.recipe import Made
 from dynacap.values.tracer import Tracer
 
 
@@ -46,10 +47,18 @@ def _class_item(t: Tracer, obj: Known, key: Value) -> Value:
         if not any(type(arg) in _MUTABLE for arg in getattr(real, "__args__", ())):
             return made(t, real)
     except NotConstant:
-        pass
+        if type(own) is types.ClassMethodDescriptorType and _has_parameters(key):
+            return Made(types.GenericAlias, operator.getitem, [obj, key])
     except Exception as error:
         t.raise_real(error)
     return t.graph_break("class-item", f"{obj.value.__name__}[{key.describe()}]")
+
+
+def _has_parameters(key: Value) -> bool:
+    """Whether an alias is of type parameters made inside, and of what is known."""
+    parts = key.items if isinstance(key, TupleValue) else [key]
+    opaque = [part for part in parts if not isinstance(part, (Const, Known))]
+    return all(isinstance(part, Made) for part in opaque)
 
 
 def _is_users(function: Any) -> bool:

@@ -24,8 +24,11 @@ from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
 # what annotations are made of never changes
-builds_subclasses(types.GenericAlias)(build_known)
-builds_subclasses(getattr(typing, "_Final", typing.TypeVar))(build_known)
+_OF_ANNOTATIONS: tuple[Any, ...] = (
+    types.GenericAlias, typing.TypeVar, typing.ParamSpec, typing.TypeVarTuple
+)  # fmt: skip
+for _kind in (*_OF_ANNOTATIONS, getattr(typing, "_Final", typing.TypeVar)):
+    builds_subclasses(_kind)(build_known)
 
 _PROTOCOL_CHECK = type(typing.Protocol).__instancecheck__
 _KEEPS = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
