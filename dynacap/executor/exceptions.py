@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def inside_try(m: Machine) -> bool:
     """Whether an exception raised now might meet a handler of the program's.
 
     The cleanup that the compiler puts around handlers only raises on, and so do the context
-    managers of torch.
+    managers of torch and ``contextlib.nullcontext``.
     """
     return any(_has_handler(frame) for frame in m.frames)
 
@@ -105,7 +106,7 @@ def inside_try(m: Machine) -> bool:
 def _has_handler(frame: Frame) -> bool:
     for handler in handlers_around(frame):
         second = frame.instructions[handler.target + 1]
-        if second.op != "WITH_EXCEPT_START" or not _is_of_torch(frame, handler.depth):
+        if second.op != "WITH_EXCEPT_START" or not _lets_pass(frame, handler.depth):
             return True
     return False
 
@@ -123,11 +124,13 @@ def handlers_around(frame: Frame) -> Iterator[Handler]:
         handler = frame.code.handlers[handler.target]
 
 
-def _is_of_torch(frame: Frame, depth: int) -> bool:
-    """Whether the ``__exit__`` below a handler's depth is that of a context manager of torch."""
+def _lets_pass(frame: Frame, depth: int) -> bool:
+    """Whether the ``__exit__`` below a handler's depth is that of a context manager of torch, or
+    does nothing.
+    """
     exit_ = frame.stack[depth - 1] if len(frame.stack) >= depth else None
     owner = exit_.obj.cls if isinstance(exit_, BoundMethod) else type(None)
-    return owner.__module__.partition(".")[0] == "torch"
+    return owner is nullcontext or owner.__module__.partition(".")[0] == "torch"
 
 
 def push_handled(m: Machine, exc: Value) -> PreviousException:
