@@ -30,7 +30,8 @@ def object_new(cls: type) -> Any:
 def alias_again(alias: Any) -> Any:
     """Another ``list[int]`` or ``int | str``, with arguments of its own."""
     if type(alias) is types.GenericAlias and not alias.__unpacked__:
-        return types.GenericAlias(alias.__origin__, tuple([*alias.__args__]))
+        origin: Any = alias.__origin__
+        return types.GenericAlias(origin, tuple([*alias.__args__]))
     return copy.copy(alias)
 
 
