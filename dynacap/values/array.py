@@ -166,7 +166,8 @@ def _of_constants(t: Tracer, twin: Twin) -> Value | None:
 def _give(t: Tracer, node: Any, fake: Any, twin: Twin, arrays: list[ArrayValue]) -> Value:
     if fit.is_array(twin):
         for value in arrays:
-            if value.twin is twin:  # NumPy gave an operand back
+            # NumPy gave an operand back; of its bools there are but two, which tell nothing.
+            if value.twin is twin and not isinstance(twin, np.bool_):
                 value.node = node if value.fake is fake else value.node
                 return value
         made_now: Value = t.tensors.array_of(node, fake, twin)  # type: ignore[attr-defined]

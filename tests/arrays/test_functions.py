@@ -278,3 +278,11 @@ def test_complex_numbers_as_numpy_takes_them(name: str) -> None:
         return [np.copysign(1, found.real), np.copysign(1, found.imag), found]
 
     check_same(computed, (np.arange(-3, 3) + 0j,), (np.array([1, 4, -2, 3]) + 0j,))
+
+
+def test_truths_that_are_not_the_same() -> None:
+    def asked(a: np.ndarray) -> Any:
+        found, top = np.any(a), a.max()
+        return found, np.imag(found), found.imag, found.real, top.imag, np.logical_not(found)
+
+    check_same(asked, *((np.array(each),) for each in ([True, False], [False, False], [3, 1])))
