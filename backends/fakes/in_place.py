@@ -26,6 +26,7 @@ NAMES = frozenset(
     masked_fill_ mul_ neg_ pow_ reciprocal_ relu_ rsqrt_ sigmoid_ sqrt_ sub_ tanh_
     zero_""".split()
 )
+_PLAIN = frozenset({int, float, bool, complex, type(None)})
 _known: dict[Hashable, bool] = {}
 _MOST = 20_000
 _increment_version: Any = torch.autograd.graph.increment_version
@@ -62,6 +63,8 @@ def _mark(value: Any) -> Hashable:
         if look is None:
             raise TypeError("a kind of tensor with more to it")
         return look
+    if type(value) not in _PLAIN:  # a number that varies is not to be asked which it is
+        raise TypeError("an operand that is neither a tensor nor a number")
     return type(value), value
 
 

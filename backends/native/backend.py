@@ -200,7 +200,13 @@ class _Compile:
             part = part_of(program, source, library_name(source.text, self.compiler))
             if part is not None:
                 keep(part | {"changes": changes})
-        pending = Pending(lambda: build_later(source.text, self.compiler), eager, waits=self.waits)
+        meanwhile = graph.meta.get("meanwhile", ())
+        pending = Pending(
+            lambda: build_later(source.text, self.compiler),
+            eager,
+            waits=self.waits,
+            meanwhile=meanwhile,
+        )
         constants = tuple(buffer.value for buffer in source.constants)
         return counted(self._made(pending, source.calls, kinds(program), constants), changes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,24 @@ class Pending:
     The first call waits for the library, unless ``waits`` is False: then calls run ``eager`` until
     it is there.  If it cannot be made, all calls do, and one warning says why.  ``begin()`` begins
     to make it; a process that was forked meanwhile begins again, since the threads that wait for
-    the compiler are its parent's.
+    the compiler are its parent's.  ``meanwhile``: what a call that waits does first, such as to
+    begin with the library of the backward pass.
     """
 
-    def __init__(self, begin: Callable[[], Future[Path]], eager: Run, *, waits: bool) -> None:
+    def __init__(
+        self,
+        begin: Callable[[], Future[Path]],
+        eager: Run,
+        *,
+        waits: bool,
+        meanwhile: Sequence[Callable[[], object]] = (),
+    ) -> None:
         self._begin = begin
         self._library, self._process = begin(), os.getpid()
         self._eager = eager
         self._waits = waits
         self._failed = False
+        self._meanwhile = meanwhile
 
     def call(self, graph: Any, args: tuple[Any, ...]) -> Any:
         """Run the graph's library if it is there, or the graph itself.
@@ -45,6 +54,9 @@ class Pending:
         if graph.ready or self._failed or not (self._waits or self._library.done()):
             return self._eager(*args)
         try:
+            if not self._library.done():
+                for each in self._meanwhile:
+                    each()
             graph.load(str(self._library.result()))
         except Exception as error:
             if config.raise_internal_errors:

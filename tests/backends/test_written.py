@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.source import ConstantSource
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from dynacap.backends.fakes.in_place import NAMES, written
 from dynacap.backends.fakes.world import FakeWorld
@@ -89,3 +91,15 @@ def test_nothing_is_known_of_what_has_more_to_it() -> None:
         assert written(x.add_, (1,), {"alpha": 2}) is x
         with torch.autocast("cpu"):
             assert written(x.add_, (1,), {}) is None
+
+
+def test_a_number_that_varies_is_not_asked_which_it_is() -> None:
+    world, env = FakeWorld(), ShapeEnv()
+    world.use_symbols(env)
+    expression = env.create_unspecified_symbol(0.5, ConstantSource("rate"), DimDynamic.DYNAMIC)
+    rate = env.create_symfloatnode(expression, hint=0.5, source=ConstantSource("rate"))
+    x = FakeWorld().of(torch.ones(3))
+    with torch.no_grad():
+        assert written(x.mul_, (rate,), {}) is None
+        assert written(x.add_, (x,), {"alpha": rate}) is None
+    assert not env.guards

@@ -7,6 +7,7 @@ import takes longer than all that a small graph needs besides.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import threading
 from collections import Counter
@@ -121,16 +122,21 @@ def through_autograd(
     taken = keep is not None and _noted is not None and not share_memory(example_inputs)
     notes = _noted.Notes(keep) if taken else None
     times = Counter(index for index, _ in writes_of(graph_module.graph))
+    meanwhile: list[Callable[[], object]] = []
 
     def forward(gm: torch.fx.GraphModule) -> Compiled:
         # None of the saved tensors is written to, so that a backward pass can be made again.
         TracingContext.get().fw_metadata.bw_donated_idxs = []  # type: ignore[union-attr]
         gm.meta["changes"] = counted_by_autograd(gm.graph, times)
+        gm.meta["meanwhile"] = meanwhile
         return compile_aten(gm, gm, None if notes is None else notes.of_forward(gm))
 
     def backward(gm: torch.fx.GraphModule) -> Compiled:
         gm.meta["continues"] = True
-        return compile_aten(gm, gm, None if notes is None else notes.of_backward(gm))
+        keep = None if notes is None else notes.of_backward(gm)
+        made = functools.cache(lambda: compile_aten(gm, gm, keep))
+        meanwhile.append(made)
+        return lambda *args: made()(*args)
 
     def alone(gm: torch.fx.GraphModule) -> Compiled:
         gm.meta["changes"] = counted_by_autograd(gm.graph, times)
@@ -178,7 +184,10 @@ def _traced(
     with (
         tracing(TracingContext(mode)),
         _use_lazy_graph_module(True),  # most are never run in Python, and need no code of theirs
-        torch._functorch.config.patch(unlift_effect_tokens=True),
+        torch._functorch.config.patch(
+            unlift_effect_tokens=True,
+            force_non_lazy_backward_lowering=True,  # asked for now, and made when it is first run
+        ),
         _failing_backward(),
         _without_these(),
     ):

@@ -1,7 +1,9 @@
 """Graphs run as C: results, aliasing, mutation, random numbers, gradients, errors are eager's."""
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 import dynacap
+from dynacap.backends.native import backend
 from dynacap.hook import choose_hook
 from dynacap.testing import check_same
 from tests.backends.native.against_eager import compiled, same
@@ -246,6 +249,35 @@ def test_backward_graphs_are_made_outside_of_capture() -> None:
 def test_training() -> None:
     for found, wanted in zip(trained(compiled(Small()), 3), trained(Small(), 3), strict=True):
         torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_the_backward_pass_is_begun_while_the_forward_s_library_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, both = list[str](), threading.Event()
+    build: Any = vars(backend)["build_later"]
+
+    def later(source: str, compiler: Any) -> Future[Path]:
+        begun.append(source)
+        if len(begun) == 2:
+            both.set()
+
+        def wait() -> Path:
+            assert both.wait(20)
+            made: Path = build(source, compiler).result()
+            return made
+
+        return pool.submit(wait)
+
+    monkeypatch.setattr(backend, "build_later", later)
+    x = torch.rand(3, requires_grad=True)
+    with ThreadPoolExecutor(2) as pool:
+        y = compiled(lambda x: (x.exp() * 2.5).sin())(x)
+        assert len(begun) == 2
+        y.sum().backward()
+    assert len(begun) == 2
+    torch.testing.assert_close(x.grad, (x.exp() * 2.5).cos() * x.exp() * 2.5)
 
 
 def test_the_second_gradient_of_an_output_used_twice() -> None:
