@@ -73,6 +73,7 @@ class Draft:
 
 def draft_entry(region: Region, backend: Backend) -> Draft:
     """Write the effects and the result of a region; GraphBreak for what no code can make again."""
+    region.machine.guards.leave_out_types()
     guard_aliasing(region.machine, functional_backend=backend not in (eager, interpreter))
     emitter = Emitter(region.machine)
     left = region.machine.tensors.end_state

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from dynacap.guards.kinds import Guard
+from dynacap.guards.kinds import Guard, TypeIs
 from dynacap.guards.source import Source
+from dynacap.guards.tensor_kind import Tensor
 
 
 class GuardSet:
@@ -45,6 +46,13 @@ class GuardSet:
         if self._indexed > length:
             self._by_source.clear()
             self._indexed = 0
+
+    def leave_out_types(self) -> None:
+        """Drop guards on the type of what another guard says to be a tensor."""
+        tensors = {guard.source for guard in self._order if isinstance(guard, Tensor)}
+        kept = [g for g in self._order if type(g) is not TypeIs or g.source not in tensors]
+        self.rewind(0)
+        self.update(kept)
 
     def copy(self) -> "GuardSet":
         """A set of its own with the same guards."""

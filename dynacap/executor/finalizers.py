@@ -111,8 +111,10 @@ def death_shows(value: Value | None) -> bool:
 
 
 def _is_noticed(real: Any) -> bool:
-    """Whether an object has a finalizer, or anybody refers to it weakly."""
-    return has_finalizer(real) or weakref.getweakrefcount(real) > 0
+    """Whether an object has a finalizer, or anybody refers to it weakly (but torch, for a fake)."""
+    return has_finalizer(real) or any(
+        type(ref).__module__ != "torch.utils.weak" for ref in weakref.getweakrefs(real)
+    )
 
 
 def keep_outside(m: Machine, frame: Frame) -> None:

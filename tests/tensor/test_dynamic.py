@@ -147,6 +147,38 @@ def test_what_breaks_keeps_its_sizes_symbolic() -> None:
     assert outcome.counters["graphs"] <= 5
 
 
+def test_what_is_only_handed_on_may_look_any_way() -> None:
+    def hands_on(x: Tensor, mask: Tensor) -> Any:
+        kept = x[mask]
+        return {"kept": kept, "mask": mask}
+
+    def keeps(x: Any, into: list[Any]) -> Any:
+        into.append(x)
+        return into[-1] is x
+
+    calls = [(torch.arange(n), torch.arange(n) % 2 > 0) for n in (12, 11, 9, 7, 5)]
+    outcome = check_same(hands_on, *calls)
+    assert not outcome.counters.get("recompiles")
+
+    others = [torch.ones(2, 3), torch.arange(3), torch.ones(1).double().requires_grad_()]
+    outcome = check_same(keeps, *((other, []) for other in others), breaks=0)
+    assert not outcome.counters.get("recompiles")
+
+
+def test_tables_of_fakes_do_not_keep_a_view_from_dying() -> None:
+    def boxes(x: Tensor, at: Tensor) -> Any:
+        def area(q: Tensor) -> Tensor:
+            return (q[..., 2] - q[..., 0]) * (q[..., 3] - q[..., 1])
+
+        one = x[at]
+        dynacap.graph_break()
+        return area(one) + area(x)
+
+    views = [(torch.rand(n, 4)[1:], torch.tensor(1)) for n in (5, 6, 7)]
+    outcome = check_same(boxes, *views)
+    assert "finalizer" not in str(outcome.reasons)
+
+
 def test_numbers_read_from_tensors_do_not_recompile_each_time() -> None:
     def scaled(x: Tensor) -> Tensor:
         return x * x.sum().item()

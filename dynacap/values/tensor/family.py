@@ -164,19 +164,27 @@ class TensorFamily:
         if real.layout is not torch.strided or real.is_quantized or real.is_nested:
             refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
             breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
+        value = TensorValue(None, None, type(real), real, source=source)
+        del value.node, value.fake
+        value.later = functools.partial(self._take_in, t)
+        if source is not None:
+            t.guard("TypeIs", source, type(real))
+        return value
+
+    def _take_in(self, t: Tracer, value: TensorValue) -> None:
+        """Make a tensor from outside an input of the graph, and guard what it looks like."""
+        real, source = value.real, value.source
         dims = self.history.dims(source, real)
         if source is not None and dims:
-            fake = self._some_symbols().fake(real, source, dims)
+            value.fake = self._some_symbols().fake(real, source, dims)
         else:
-            fake = self.world.of(real)
+            value.fake = self.world.of(real)
         if source is not None:
-            t.guard("Tensor", source, *_facts(real, fake))
-        node = self._placeholder(source.name() if source is not None else "", fake)
-        value = TensorValue(node, fake, type(real), real, source=source)
-        self._by_fake[id(fake)] = value
+            t.guard("Tensor", source, *_facts(real, value.fake))
+        value.node = self._placeholder(source.name() if source is not None else "", value.fake)
+        self._by_fake[id(value.fake)] = value
         self.inputs.append(value)
-        self.late_errors.add_input(node)
-        return value
+        self.late_errors.add_input(value.node)
 
     def wrap_array(self, t: Tracer, real: Any, source: Source | None) -> Value:
         """A NumPy array from outside: in the graph, the tensor over its memory."""

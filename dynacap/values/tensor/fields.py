@@ -33,9 +33,10 @@ def _static(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Val
 
 
 def _shape(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:
-    if family.symbols is not None and holds_symbols(obj.fake.shape):
+    shape = obj.fake.shape
+    if family.symbols is not None and holds_symbols(shape):
         return family.emit(t, "call_method", "size", [obj], {})
-    return size_value(obj.fake.shape)
+    return size_value(shape)
 
 
 def _view(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:
@@ -52,7 +53,7 @@ def _is_leaf(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Va
 
 def _grad(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:
     if obj.real is not None:
-        if not obj.real.is_leaf:
+        if not (obj.real.is_leaf and obj.fake.is_leaf):
             breaks.refuse(t, breaks.AUTOGRAD, ".grad of a tensor that is no leaf")
         source = Attr(obj.source, name) if obj.source is not None else None
         return t.wrap(obj.real.grad, source)

@@ -112,7 +112,8 @@ class Symbols:
 
     def _register(self, made: torch.Tensor, source: Source, dims: frozenset[int]) -> None:
         for dim in sorted(dims):
-            self._enter(made.shape[dim], TensorNumber(source, SIZE, dim))
+            if type(made.shape[dim]) is torch.SymInt:  # no view of what is known already
+                self._enter(made.shape[dim], TensorNumber(source, SIZE, dim))
         strides = made.stride()
         for dim, stride in enumerate(strides):
             if type(stride) is not torch.SymInt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,12 +26,24 @@ class TensorValue(NodeValue):
     ``fake`` is its stand-in: the same metadata, no elements.  ``real`` is the tensor itself if it
     came from outside; then ``source`` says from where, or is None if the entry holds it.  After an
     in-place operation ``node`` is that operation's node, so that what follows depends on it.
+
+    One from outside has neither ``fake`` nor ``node`` before they are asked for (``later`` makes
+    them): what is only handed on may have any shape.
     """
 
     fake: Any
     cls: type = torch.Tensor
     real: Any = None
     attrs: DictValue | None = None  # the mirror of ``__dict__``, once touched
+    later: Callable[[TensorValue], None] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        later, self.later = self.later, None
+        if later is None or name not in ("fake", "node"):
+            self.later = later
+            raise AttributeError(name)
+        later(self)
+        return getattr(self, name)
 
     def release(self) -> None:
         self.real = self.attrs = None
