@@ -7,7 +7,7 @@ import importlib
 import operator
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -164,7 +164,7 @@ class TensorFamily:
         if real.layout is not torch.strided or real.is_quantized or real.is_nested:
             refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
             breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
-        value = TensorValue(None, None, type(real), real, source=source)
+        value = TensorValue(cast(Any, None), None, type(real), real, source=source)
         del value.node, value.fake
         value.later = functools.partial(self._take_in, t)
         if source is not None:

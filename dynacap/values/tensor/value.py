@@ -38,10 +38,9 @@ class TensorValue(NodeValue):
     later: Callable[[TensorValue], None] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        later, self.later = self.later, None
-        if later is None or name not in ("fake", "node"):
-            self.later = later
+        if self.later is None or name not in ("fake", "node"):
             raise AttributeError(name)
+        later, self.later = self.later, None
         later(self)
         return getattr(self, name)
 

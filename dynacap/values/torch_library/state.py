@@ -31,17 +31,12 @@ def changes(*setters: Setter, undo: Undo, current: Any = None) -> None:
     ``current`` reads what they set.
     """
 
-    def register(setter: Setter) -> None:
-        @native(setter)
-        def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-            return change(t, setter, args, kwargs, undo, current)
-
-    for each in setters:
-        register(each)
+    for setter in setters:
+        native(setter)(functools.partial(change, setter, undo, current))
 
 
 def change(
-    t: Tracer, setter: Setter, args: list[Value], kwargs: Any, undo: Undo, current: Any = None
+    setter: Setter, undo: Undo, current: Any, t: Tracer, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     """Make such a call now, and have the graph make it."""
     given = _constants(t, setter, args)

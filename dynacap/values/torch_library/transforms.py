@@ -49,17 +49,14 @@ for _transform in (
     whole(_itself(_transform))
 
 
-def _prepares(function: Callable[[], None]) -> None:
+def _prepare(function: Callable[[], None], t: Tracer, args: list[Value], kwargs: Any) -> Value:
     """Torch's own preparation, once in a process."""
-
-    @native(function)
-    def prepare(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        function()
-        return Const(None)
+    function()
+    return Const(None)
 
 
-_prepares(predispatch.lazy_load_decompositions)
-_prepares(forward_ad._maybe_load_decompositions)
+for _prepares in (predispatch.lazy_load_decompositions, forward_ad._maybe_load_decompositions):
+    native(_prepares)(functools.partial(_prepare, _prepares))
 changes(
     predispatch._vmap_increment_nesting,
     predispatch._vmap_decrement_nesting,
@@ -80,7 +77,7 @@ def enter_dual_level(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> 
     if not transform_depth():
         breaks.refuse(t, breaks.TRANSFORM, "a forward-mode gradient is taken")
     leave = functools.partial(torch._C._exit_dual_level, level=0)
-    return change(t, predispatch._enter_dual_level, args, kwargs, lambda: leave)
+    return change(predispatch._enter_dual_level, lambda: leave, None, t, args, kwargs)
 
 
 def _is_tracked(value: Value) -> bool:
