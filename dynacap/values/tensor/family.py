@@ -15,15 +15,9 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.autograd import forward_ad
 from torch.utils._device import DeviceContext
 
+from dynacap.backends import torch_state
 from dynacap.backends.fakes.world import FakeWorld
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
-from dynacap.backends.torch_state import (
-    State,
-    current_state,
-    is_tracked,
-    outside_transforms,
-    transform_depth,
-)
 from dynacap.backends.torch_surface import DUNDERS, REFLECTED, is_operation, method_name
 from dynacap.config import config
 from dynacap.errors import GraphBreak
@@ -75,8 +69,8 @@ class TensorFamily:
         self._last_input: Node | None = None
         self._undo: list[Callable[[], object]] = []
         self.late_errors = LateErrors(self.world.run)
-        self._start_state: State | None = None
-        self.end_state: State | None = None  # torch's state where the region ends, if it changed
+        self._start_state: torch_state.State | None = None
+        self.end_state: torch_state.State | None = None  # where the region ends, if it changed
         self.stays_eager = False  # it changes inputs in a way that functional backends do not know
         self.state_nodes = 0  # nodes that set grad mode and the like
         self.set_here: set[Any] = set()  # what the program set: the functions that read it
@@ -87,7 +81,7 @@ class TensorFamily:
     def enter_capture(self) -> None:
         """Called before the first instruction is traced."""
         self.world.hide()
-        self._start_state = current_state()
+        self._start_state = torch_state.current_state()
 
     def refusal(self) -> str | None:
         """Why nothing can be captured just now, or None: modes of the user's that see every
@@ -105,7 +99,7 @@ class TensorFamily:
 
     def exit_capture(self) -> None:
         """Called when capture ends, however it ends: torch's state is again what it was."""
-        if self.state_nodes and (state := current_state()) != self._start_state:
+        if self.state_nodes and (state := torch_state.current_state()) != self._start_state:
             self.end_state = state
         while self._undo:
             self._undo.pop()()
@@ -159,7 +153,7 @@ class TensorFamily:
         """A tensor from outside: a graph input, with its guard."""
         if type(real) not in PLAIN_CLASSES:
             breaks.refuse(t, breaks.SUBCLASS, f"a {type(real).__name__} is used")
-        if is_tracked(real):
+        if torch_state.is_tracked(real):
             breaks.refuse(t, breaks.TRANSFORM, "a tensor that a transform recorded is used")
         if real.layout is not torch.strided or real.is_quantized or real.is_nested:
             refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
@@ -292,7 +286,7 @@ class TensorFamily:
         """A compiled graph gives tensors, not changes of their flags: only no change stays."""
         wanted = [*args[1:], *kwargs.values()]
         flag = bool(wanted[0].constant()) if wanted else True
-        if transform_depth() and len(wanted) < 2:  # a level's own, which ends before the graph
+        if torch_state.transform_depth() and len(wanted) < 2:  # a level's own, soon over
             return self.emit(t, "call_method", "requires_grad_", args, kwargs)
         if len(wanted) > 1 or flag != args[0].fake.requires_grad:  # type: ignore[attr-defined]
             breaks.refuse(t, breaks.FLAG, f"requires_grad of a {args[0].describe()} is changed")
@@ -352,7 +346,7 @@ class TensorFamily:
 
     def _run_again(self, t: Tracer, call: Call) -> Any:
         fakes, keywords = lower_all(t, call.args)[1], lower_keywords(t, call.kwargs)[1]
-        with outside_transforms():  # as it was: no memory is kept of what they track
+        with torch_state.outside_transforms():  # as it was: no memory is kept of what they track
             return self._run(call.op, call.target, fakes, keywords)
 
     def _replace(self, old: Any, new: Any) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.modules.module as module_file
 
 from dynacap.guards.source import DictItem, InstanceDict, SysModule
-from dynacap.values.base import MISSING, NONE, Value, is_none
+from dynacap.values.base import NONE, Value, is_none
 from dynacap.values.container import DictValue
 from dynacap.values.data_model.attributes import get_attribute, instance_dict
 from dynacap.values.natives import native
@@ -18,16 +16,7 @@ from dynacap.values.tracer import Tracer
 Module = torch.nn.Module
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 _HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
-_GLOBAL_HOOKS = tuple(
-    name
-    for name in (
-        "_global_backward_pre_hooks",
-        "_global_backward_hooks",
-        "_global_forward_hooks",
-        "_global_forward_pre_hooks",
-    )
-    if hasattr(module_file, name)
-)
+_GLOBAL_HOOKS = tuple(f"_global{name}" for name in _HOOKS)
 
 
 @native(Module.__getattr__)
@@ -79,8 +68,7 @@ _MODULE_GLOBALS = InstanceDict(SysModule(module_file.__name__))
 
 def _has_global_hooks(t: Tracer) -> bool:
     for name in _GLOBAL_HOOKS:
-        real: Any = getattr(module_file, name, MISSING)
-        hooks = t.wrap(real, DictItem(_MODULE_GLOBALS, name))
+        hooks = t.wrap(getattr(module_file, name), DictItem(_MODULE_GLOBALS, name))
         if not isinstance(hooks, DictValue) or hooks.keys(t):
             return True
     return False

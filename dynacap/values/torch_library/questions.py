@@ -110,19 +110,19 @@ def _still(function: Callable[[], Any], answer: Any) -> Predicate:
     return Predicate((), lambda: function() == answer, f"{name}() is {answer!r} as at capture")
 
 
-def _asked(function: Callable[..., Any]) -> None:
-    @native(function)
-    def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        answer = fold(t, function, args, kwargs)
-        if answer is None:
-            name = function.__name__
-            t.graph_break("unsupported-call", f"{name} is asked of what is no constant")
-        machine: Any = t
-        if function in _SETTINGS and function not in machine.tensors.set_here:
-            machine.guards.add(_still(function, answer.constant()))
-        return answer
+def _ask(
+    function: Callable[..., Any], t: Tracer, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    answer = fold(t, function, args, kwargs)
+    if answer is None:
+        name = function.__name__
+        t.graph_break("unsupported-call", f"{name} is asked of what is no constant")
+    machine: Any = t
+    if function in _SETTINGS and function not in machine.tensors.set_here:
+        machine.guards.add(_still(function, answer.constant()))
+    return answer
 
 
 for _function in [*_SETTINGS, *(each for row in _ASKED for each in _named(*row))]:
     if find_native(_function) is None:
-        _asked(_function)
+        native(_function)(functools.partial(_ask, _function))

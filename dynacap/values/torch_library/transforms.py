@@ -37,7 +37,7 @@ def _itself(function: Any) -> Any:
     return function.__code__
 
 
-for _transform in (
+_TRANSFORMS = (
     vmap.vmap_impl,
     eager_transforms.grad_impl,
     eager_transforms.grad_and_value_impl,
@@ -45,8 +45,8 @@ for _transform in (
     eager_transforms._jvp_with_argnums,
     func.jacrev(abs),
     func.jacfwd(abs),
-):
-    whole(_itself(_transform))
+)
+whole(*map(_itself, _TRANSFORMS))
 
 
 def _prepare(function: Callable[[], None], t: Tracer, args: list[Value], kwargs: Any) -> Value:
