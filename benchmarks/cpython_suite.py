@@ -90,9 +90,11 @@ def work(module: str, mode: str, hook: str, options: argparse.Namespace) -> Run:
     """
     run, started = Run(), time.perf_counter()
     _run_all(run, module, mode, hook, options.test, options.limit)
-    for name in run.late:
+    known_to_differ = {each.test for each in known()}
+    late = [name for name in run.late if name not in known_to_differ]
+    for name in late:
         del run.verdicts[name]
-    if run.late:
+    if late:
         _run_all(run, module, mode, hook, options.test, PATIENCE * options.limit)
     run.seconds = run.seconds or time.perf_counter() - started
     return run
