@@ -103,7 +103,7 @@ def _instructions(
         extended = arg << 8 if op == here.extended_arg else 0
         end = offset + 2 + 2 * here.caches[op]
         by_offset[offset] = len(instructions)
-        if op in here.prefixes:
+        if _is_prefix(op, raw, end):
             here.rules[op](arg, context)
             start = start or (offset, number)
         elif op in here.skipped:
@@ -126,6 +126,15 @@ def _instructions(
         offset = end
         number += 1
     return instructions, by_offset, goals
+
+
+def _is_prefix(op: int, raw: bytes, end: int) -> bool:
+    """Whether it belongs to the instruction behind it; a TO_BOOL for nobody is ``not not x``."""
+    here = version()
+    while raw[end : end + 1] == bytes([here.extended_arg]):
+        end += 2
+    wanted = op != here.opcodes.get("TO_BOOL") or raw[end] in map(here.opcodes.get, here.real_bools)
+    return op in here.prefixes and wanted
 
 
 def _handlers(

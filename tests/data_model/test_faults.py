@@ -1,13 +1,16 @@
 """Faults of the data model that were found, each in its smallest form."""
 
 import enum
+import io
 import operator
 import types
-from typing import Any
+from collections import OrderedDict
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+import dynacap
 from dynacap.testing import program
 
 X = torch.arange(3.0)
@@ -500,3 +503,79 @@ def test_enums_that_are_asked_for_what_they_lack(x: Tensor, value: Any) -> Any:
 @program((X,))
 def test_enums_by_the_values_that_they_have(x: Tensor) -> Any:
     return Color(1), Color(3), x + Color(3).value
+
+
+@program(*((X, value) for value in (0, 3, [], "a", None)), breaks=None)
+def test_not_not(x: Tensor, value: Any) -> Any:
+    return not not value, x + 1
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@program((X, 5, "first"), (X, 5, "second"), (X, 5, "third"))
+def test_a_new_object_of_an_enum_is_none_of_its_members(x: Tensor, value: int, name: str) -> Any:
+    made = int.__new__(Level, value)
+    made.phrase = name  # type: ignore[attr-defined]
+    return made is Level.LOW, vars(made), x + 1
+
+
+def test_objects_of_an_enum_are_new_each_time() -> None:
+    @dynacap.compile(backend="eager")
+    def make(x: Tensor, value: int) -> Any:
+        return int.__new__(Level, value), x + 1
+
+    assert len({id(made) for made in [make(X, 5)[0] for _ in range(4)]}) == 4
+
+
+class Colliding:
+    """Keys that all have one hash, and say when they are compared."""
+
+    asked: ClassVar[list[Any]] = []
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        self.asked.append(1)
+        return self is other
+
+
+ORDERED = OrderedDict([(Colliding(), 1), (Colliding(), 2)])
+
+
+@program((X,), (X,), breaks=None)
+def test_an_ordered_dict_asks_its_keys_as_often_as_in_eager(x: Tensor) -> Any:
+    Colliding.asked.clear()
+    values = list(ORDERED.values())
+    return values, len(Colliding.asked), x + 1
+
+
+@program((X,), (X,), breaks=None)
+def test_annotations_that_name_nothing(x: Tensor) -> Any:
+    try:
+
+        @staticmethod
+        def inner(a: nothing) -> int:  # type: ignore[name-defined]
+            return 0
+
+        before = "__annotations__" in vars(inner)
+        found: Any = inner.__annotations__, before
+    except NameError as error:
+        found = str(error)
+    return found, x + 1
+
+
+@program((X,), (X,), breaks=None)
+def test_annotations_are_kept_as_in_eager(x: Tensor) -> Any:
+    @staticmethod
+    def inner(a: int) -> str:
+        return ""
+
+    return "__annotations__" in vars(inner), inner.__annotations__, x + 1
+
+
+@program((X, io.StringIO()), (X, io.StringIO()), breaks=None)
+def test_the_owner_of_a_method_that_is_no_class(x: Tensor, file: Any) -> Any:
+    return type(caught(io.TextIOBase.read.__get__, file, "no class")).__name__, x + 1

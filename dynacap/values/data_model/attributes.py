@@ -252,6 +252,8 @@ def read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
     """A C-level field as the outside object has it, under a guard."""
     name = raw.__name__
     try:
+        if _is_computed(raw, real):
+            t.graph_break("unsupported-field", f"{obj.cls.__name__}.{name} may have to be computed")
         held = raw.__get__(real)
     except AttributeError as error:
         if derives(type(real), type) and type_flags(real) & IMMUTABLE_TYPE:
@@ -264,6 +266,16 @@ def read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
     if isinstance(obj, objects.ObjectValue):
         obj.slots[name] = value
     return value
+
+
+def _is_computed(raw: Any, real: Any) -> bool:
+    """Whether annotations come of the program's ``__annotate__``, or are kept when read."""
+    annotate = vars(raw.__objclass__).get("__annotate__")
+    if annotate is None or raw.__name__ not in ("__annotations__", "__annotate__"):
+        return False
+    if raw.__objclass__ in (classmethod, staticmethod):
+        return True
+    return raw is not annotate and annotate.__get__(real) is not None
 
 
 def real_of(obj: Value) -> Any:
