@@ -36,17 +36,15 @@ def _dict(e: Emitter, value: DictValue) -> None:
     name = e.expr(value)
     setter = dict_method(e, value.cls, "__setitem__")
     # What dies in another thread may have taken the key away meanwhile.
-    way, absent = (
-        ("__delitem__", "") if issubclass(value.cls, collections.OrderedDict) else ("pop", ", None")
-    )
-    deleter = dict_method(e, value.cls, way)
+    ordered = issubclass(value.cls, collections.OrderedDict)
+    deleter = dict_method(e, value.cls, "__delitem__" if ordered else "pop")
     lines = e.filling(value.dirty)
     for key in value.dirty:
         held = value.over[key]
         key_text = e.expr(value.key_value(e.machine, key))
         moved = held is DELETED or key in value.fresh
         if moved and _is_outside(e, value, key):
-            lines.append(f"{deleter}({name}, {key_text}{absent})")
+            lines.append(f"{deleter}({name}, {key_text}{'' if ordered else ', None'})")
         if isinstance(held, Value):
             lines.append(f"{setter}({name}, {key_text}, {e.expr(held)})")
 

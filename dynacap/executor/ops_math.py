@@ -17,7 +17,6 @@ _OPERATIONS: dict[str, Callable[..., Value | None]] = {
     "UNARY_POSITIVE": lambda m, _, value: dm.unary_op(m, "+", value),
     "UNARY_INVERT": lambda m, _, value: dm.unary_op(m, "~", value),
     "UNARY_NOT": lambda m, _, value: Const(not dm.truth(m, value)),
-    "TO_BOOL": lambda m, _, value: Const(dm.truth(m, value)),
     "BINARY_OP": dm.binary_op,
     "COMPARE_OP": dm.compare,
     "IS_OP": lambda m, negated, left, right: Const(dm.is_same(m, left, right) is not negated),

@@ -74,6 +74,8 @@ def _kept_as_it_is(key: Key, mapping: Any) -> bool:
 class Outside(State):
     """Mirrors of outside objects and the guards on what was read of them."""
 
+    look: Callable[[], None]  # breaks if much was done without any operation
+
     def __init__(self) -> None:
         super().__init__()
         self.guards = GuardSet()
@@ -108,10 +110,6 @@ class Outside(State):
 
     def user_frame(self) -> UserFrame | None:
         """The user's line that runs now."""
-        raise NotImplementedError
-
-    def look(self) -> None:
-        """Break if much was done without any operation."""
         raise NotImplementedError
 
     # -- objects ---------------------------------------------------------------------------------

@@ -144,7 +144,6 @@ OPERATORS = {
     "UNARY_POSITIVE": Op("+x", 1, 1),
     "UNARY_NEGATIVE": Op("-x", 1, 1),
     "UNARY_NOT": Op("not x", 1, 1),
-    "TO_BOOL": Op("bool(x)", 1, 1),
     "UNARY_INVERT": Op("~x", 1, 1),
     "BINARY_OP": Op("x, y → x op y, in place where the operand ends in =", 2, 1),
     "BINARY_SUBSCR": Op("container, key → item", 2, 1),

@@ -133,8 +133,8 @@ def _is_prefix(op: int, raw: bytes, end: int) -> bool:
     here = version()
     while raw[end : end + 1] == bytes([here.extended_arg]):
         end += 2
-    wanted = op != here.opcodes.get("TO_BOOL") or raw[end] in map(here.opcodes.get, here.real_bools)
-    return op in here.prefixes and wanted
+    takers = () if op != here.opcodes.get("TO_BOOL") else map(here.opcodes.get, here.real_bools)
+    return op in here.prefixes and (not takers or raw[end] in takers)
 
 
 def _handlers(

@@ -125,10 +125,8 @@ class SetValue(Stored):
 
     def table(self) -> Any:
         """The shadow, to be read."""
-        if self.shadow is None:
-            self.shadow = set()
-            for key in self.items:
-                self.shadow.add(key)
+        if self.shadow is None:  # filled one by one
+            self.shadow = (frozenset if issubclass(self.cls, frozenset) else set)(iter(self.items))
         return self.shadow
 
     def changing(self) -> set[Key]:

@@ -579,3 +579,10 @@ def test_annotations_are_kept_as_in_eager(x: Tensor) -> Any:
 @program((X, io.StringIO()), (X, io.StringIO()), breaks=None)
 def test_the_owner_of_a_method_that_is_no_class(x: Tensor, file: Any) -> Any:
     return type(caught(io.TextIOBase.read.__get__, file, "no class")).__name__, x + 1
+
+
+@program((X, frozenset({1, 2})), (X, {3}), breaks=None)
+def test_frozen_sets_made_inside(x: Tensor, given: Any) -> Any:
+    vertices = [frozenset([a, b]) for a in (1, 2, 3) for b in (4, 5)]
+    first, second, *rest = [frozenset([each, vertices[0]]) for each in vertices]
+    return first ^ second, first | given, second ^ given, rest[0] & rest[1], x + 1

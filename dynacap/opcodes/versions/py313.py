@@ -20,6 +20,7 @@ NEW: dict[str, Rule] = {
     "STORE_FAST_LOAD_FAST": rules.two_locals("STORE_FAST", "LOAD_FAST"),
     "STORE_FAST_STORE_FAST": rules.two_locals("STORE_FAST", "STORE_FAST"),
     "COMPARE_OP": rules.compared(5),
+    "TO_BOOL": rules.pieces(("UNARY_NOT", None), ("UNARY_NOT", None)),  # where it is no prefix
     "CONVERT_VALUE": rules.listed("CONVERT_VALUE", rules.CONVERSIONS),
     "FORMAT_SIMPLE": rules.pieces(("FORMAT_VALUE", Format(None, False))),
     "FORMAT_WITH_SPEC": rules.pieces(("FORMAT_VALUE", Format(None, True))),

@@ -273,9 +273,8 @@ def _is_computed(raw: Any, real: Any) -> bool:
     annotate = vars(raw.__objclass__).get("__annotate__")
     if annotate is None or raw.__name__ not in ("__annotations__", "__annotate__"):
         return False
-    if raw.__objclass__ in (classmethod, staticmethod):
-        return True
-    return raw is not annotate and annotate.__get__(real) is not None
+    kept = raw.__objclass__ in (classmethod, staticmethod)
+    return kept or (raw is not annotate and annotate.__get__(real) is not None)
 
 
 def real_of(obj: Value) -> Any:

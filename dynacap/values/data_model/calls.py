@@ -9,7 +9,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from dynacap.guards.raw import IMMUTABLE_TYPE, derives, instance_dict, type_flags
+from dynacap.guards.raw import IMMUTABLE_TYPE, derives, type_flags
 from dynacap.guards.source import Attr
 from dynacap.hook import field_of_function
 from dynacap.values.base import MISSING, Alias, Const, Known, NotConstant, Value
@@ -209,7 +209,8 @@ def made(t: Tracer, real: Any) -> Value:
     if kind is set:
         items = [made(t, item) for item in real]
         return SetValue({t.key_of(item, set): item for item in items})
-    if isinstance(real, StandIn) or (isinstance(real, enum.Enum) and _is_member(real)):
+    # What a `__new__` of enums makes becomes a member later, by its name.
+    if isinstance(real, StandIn) or (isinstance(real, enum.Enum) and hasattr(real, "_name_")):
         return value_of(t, real)
     if kind in (types.GenericAlias, types.UnionType):  # Callable's copies forget their class
         return Alias(real)
@@ -219,12 +220,6 @@ def made(t: Tracer, real: Any) -> Value:
     if kind.__flags__ & IMMUTABLE_TYPE == 0 and (payload := plain(real)) is not MISSING:
         return PayloadValue(kind, payload)
     return t.wrap(real, None)
-
-
-def _is_member(real: enum.Enum) -> bool:
-    """Whether it is one by now; what a ``__new__`` of the class makes becomes one later."""
-    attributes = instance_dict(real)
-    return type(attributes) is not dict or "_name_" in attributes
 
 
 def constant_operand(value: Value) -> Any:
