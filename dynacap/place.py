@@ -110,23 +110,19 @@ class Place:
     @property
     def hopeless(self) -> bool:
         """Whether nothing will ever be captured here, and nothing was."""
-        too_many = self.failures >= FAILURE_LIMIT or self.captured >= PLAIN_LIMIT
-        return too_many and not self.graphs
+        return not self.graphs and (self.failures >= FAILURE_LIMIT or self.captured >= PLAIN_LIMIT)
 
     # -- a miss ----------------------------------------------------------------------------------
     def miss(self, flat: Flat) -> Any:
         """No entry fits: capture, unless that is in progress, hopeless, or over the limit."""
-        if stance.STATE.stance.name != "default" and stance.stays_plain(self):
-            return self.plain_entry(*flat)
-        if not self.lock.acquire(blocking=False):
+        plain = stance.STATE.stance.name != "default" and stance.stays_plain(self)
+        if plain or not self.lock.acquire(blocking=False):
             return self.plain_entry(*flat)
         try:
             found = None if self.hopeless else self._compile_alone(flat)
         finally:
             self.lock.release()
-        if found is None:
-            return self.plain_entry(*flat)
-        fn, values = found
+        fn, values = found or (self.plain_entry, flat)
         return fn(*values)
 
     def _compile_alone(self, flat: Flat) -> tuple[Callable[..., Any], Flat] | None:
@@ -154,8 +150,7 @@ class Place:
         self.history.crowded = len(self.table.entries) >= config.recompile_limit // 2
         attempts = Attempts(self.sites, self.code, flat, self.history)
         try:
-            region = attempts.capture()
-            draft = _draft(attempts, region, session)
+            draft = _draft(attempts, attempts.capture(), session)
             return self._store_region(session, draft, flat, started)
         except _FOR_THE_USER:
             raise

@@ -104,11 +104,33 @@ def dict_item(obj: Any, key: str) -> object:
 def dict_keys(obj: Any) -> "list[object] | None":
     """The keys in the order that iteration gives them, or None for what is no dict."""
     if is_a(obj, collections.OrderedDict):
+        if any(map(_asks_program, dict.__iter__(obj))):
+            return None
         try:
             return list(collections.OrderedDict.__iter__(obj))
         except Exception:  # it asks its keys for their hashes, which may be others now
             return None
     return list(dict.__iter__(obj)) if is_a(obj, dict) else None
+
+
+def _asks_program(key: Any) -> bool:
+    """Whether hashing or comparing a key runs code in Python."""
+    if type(key) is tuple:
+        return any(map(_asks_program, key))
+    asked = (type_lookup(type(key), name) for name in ("__eq__", "__hash__"))
+    return types.FunctionType in map(type, asked)
+
+
+def is_computed(descriptor: Any, obj: object) -> bool:
+    """Whether a field gives annotations which the program's ``__annotate__`` computes (from 3.14
+    on), or which are kept when they are read.
+    """
+    annotate = vars(descriptor.__objclass__).get("__annotate__")
+    if annotate is None or descriptor.__name__ not in ("__annotations__", "__annotate__"):
+        return False
+    if descriptor.__objclass__ in (classmethod, staticmethod):
+        return True
+    return descriptor is not annotate and annotate.__get__(obj) is not None
 
 
 def sequence_item(obj: object, index: int) -> object:

@@ -17,7 +17,7 @@ from dynacap.executor.state import State
 from dynacap.guards import array_kind, caches, iterators, kinds, raw, relations, tensor_kind
 from dynacap.guards.constant import is_constant, same_constant
 from dynacap.guards.guard_set import GuardSet
-from dynacap.guards.source import Source, says_what_it_equals
+from dynacap.guards.source import Source
 from dynacap.values.base import (
     DELETED,
     MISSING,
@@ -202,14 +202,13 @@ class Outside(State):
         """The keys of an outside dict, guarded as a whole."""
         if mirror.outside is not None:
             return mirror.outside
-        if raw.is_a(mirror.real, OrderedDict) and any(
-            map(says_what_it_equals, dict.__iter__(mirror.real))
-        ):
-            self.graph_break("user-hash", "an OrderedDict asks its keys for their order")
         real_keys = tuple(raw.dict_keys(mirror.real) or ())
         found = mirror.outside = []
         if set(map(id, dict.__iter__(mirror.real))) != set(map(id, real_keys)):
-            self.graph_break("foreign-storage", "an OrderedDict changed by methods of dict")
+            self.graph_break(
+                "foreign-storage",
+                "an OrderedDict of methods of dict, or of user's keys",
+            )
         if mirror.source is not None and real_keys:
             self.guard("DictKeys", mirror.source, real_keys)
         elif mirror.source is not None:

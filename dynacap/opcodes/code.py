@@ -8,7 +8,7 @@ from typing import Any
 from dynacap.opcodes.identity import CodeCache
 from dynacap.opcodes.instruction import Handler, Instruction, Positions
 from dynacap.opcodes.versions import version
-from dynacap.opcodes.versions.protocol import Context
+from dynacap.opcodes.versions.protocol import Context, Version
 
 
 class Code:
@@ -103,7 +103,7 @@ def _instructions(
         extended = arg << 8 if op == here.extended_arg else 0
         end = offset + 2 + 2 * here.caches[op]
         by_offset[offset] = len(instructions)
-        if _is_prefix(op, raw, end):
+        if _is_prefix(here, op, raw[end : end + 8]):
             here.rules[op](arg, context)
             start = start or (offset, number)
         elif op in here.skipped:
@@ -128,13 +128,11 @@ def _instructions(
     return instructions, by_offset, goals
 
 
-def _is_prefix(op: int, raw: bytes, end: int) -> bool:
+def _is_prefix(here: Version, op: int, behind: bytes) -> bool:
     """Whether it belongs to the instruction behind it; a TO_BOOL for nobody is ``not not x``."""
-    here = version()
-    while raw[end : end + 1] == bytes([here.extended_arg]):
-        end += 2
-    takers = () if op != here.opcodes.get("TO_BOOL") else map(here.opcodes.get, here.real_bools)
-    return op in here.prefixes and (not takers or raw[end] in takers)
+    taker = next((other for other in behind[::2] if other != here.extended_arg), None)
+    for_it = op != here.opcodes.get("TO_BOOL") or taker in map(here.opcodes.get, here.real_bools)
+    return op in here.prefixes and for_it
 
 
 def _handlers(

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import dynacap.values.object as objects
-from dynacap.guards.raw import IMMUTABLE_TYPE, derives, is_a, type_flags
+from dynacap.guards.raw import IMMUTABLE_TYPE, derives, is_a, is_computed, type_flags
 from dynacap.guards.source import Attr, InstanceDict, Source
 from dynacap.guards.thread_local import ThreadDict
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
@@ -252,7 +252,7 @@ def read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
     """A C-level field as the outside object has it, under a guard."""
     name = raw.__name__
     try:
-        if _is_computed(raw, real):
+        if is_computed(raw, real):
             t.graph_break("unsupported-field", f"{obj.cls.__name__}.{name} may have to be computed")
         held = raw.__get__(real)
     except AttributeError as error:
@@ -266,15 +266,6 @@ def read_real_field(t: Tracer, raw: Any, obj: Value, real: Any) -> Value | None:
     if isinstance(obj, objects.ObjectValue):
         obj.slots[name] = value
     return value
-
-
-def _is_computed(raw: Any, real: Any) -> bool:
-    """Whether annotations come of the program's ``__annotate__``, or are kept when read."""
-    annotate = vars(raw.__objclass__).get("__annotate__")
-    if annotate is None or raw.__name__ not in ("__annotations__", "__annotate__"):
-        return False
-    kept = raw.__objclass__ in (classmethod, staticmethod)
-    return kept or (raw is not annotate and annotate.__get__(real) is not None)
 
 
 def real_of(obj: Value) -> Any:

@@ -6,7 +6,6 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from dynacap.guards.raw import derives
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import attributes, get_attribute, is_same
@@ -182,7 +181,7 @@ def _bind_c(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> Value
         return self
     if not issubclass(obj.cls, self.known().__objclass__):
         t.raise_real(error_of(self.known().__get__, like(obj)))
-    if not (is_none(owner) or derives(owner.cls, type)):
+    if not issubclass(owner.cls, (type, type(None))):
         t.graph_break("bad-arguments", f"{self.describe()} is asked for a {owner.title}")
     found = attributes.bind(t, self.known(), self, obj, obj.cls)
     return found or t.graph_break("unsupported-field", f"{self.describe()} is not set")
