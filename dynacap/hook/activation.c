@@ -72,7 +72,7 @@ make_room(void)
 }
 
 Py_ssize_t
-activation_enter(PyObject *callback, int frames)
+activation_enter(PyObject *callback, int frames, int of_call)
 {
     HookThread *thread = &hook_thread;
     if (make_room() < 0) {
@@ -85,7 +85,7 @@ activation_enter(PyObject *callback, int frames)
     int *left = recursion_left(tstate);
     saved->lent = -frames;
     if (thread->base != NO_BASE) {
-        saved->lent += thread->base + recursion_limit(tstate) - RECURSION_OF_C_CALL - *left;
+        saved->lent += thread->base + recursion_limit(tstate) - of_call - *left;
         thread->base = NO_BASE;
     }
     if (frames > 0 && *left + saved->lent < 0) {

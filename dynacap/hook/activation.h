@@ -46,8 +46,9 @@ typedef struct {
     Py_ssize_t n_saved;
 } Paused;
 
-/* Make `callback` (borrowed; NULL: none) the thread's. A token for activation_exit, -1: error. */
-Py_ssize_t activation_enter(PyObject *callback, int frames);
+/* Make `callback` (borrowed; NULL: none) the thread's. A token for activation_exit, -1: error.
+ * `of_call`: what the recursion limit gets back when whoever calls this returns to Python. */
+Py_ssize_t activation_enter(PyObject *callback, int frames, int of_call);
 int activation_exit(Py_ssize_t token);
 
 /* Run our own code from here on: hook inactive, recursion limit eased. Always resumed. */

@@ -25,7 +25,7 @@ active_enter(PyObject *op, PyObject *unused)
         PyErr_SetString(PyExc_RuntimeError, "this activation is entered already; make another");
         return NULL;
     }
-    self->token = activation_enter(self->callback, 0);
+    self->token = activation_enter(self->callback, 0, RECURSION_OF_C_CALL);
     return self->token < 0 ? NULL : Py_NewRef(op);
 }
 

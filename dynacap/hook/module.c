@@ -16,7 +16,8 @@ enter(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O|i", &callback, &frames)) {
         return NULL;
     }
-    Py_ssize_t token = activation_enter(callback == Py_None ? NULL : callback, frames);
+    Py_ssize_t token = activation_enter(callback == Py_None ? NULL : callback, frames,
+                                        RECURSION_OF_C_CALL);
     return token < 0 ? NULL : PyLong_FromSsize_t(token);
 }
 

@@ -105,7 +105,8 @@ run_step(PyObject *driver, Path *path, PyObject *own)
         return NULL;
     }
     PyObject *offer = PyObject_GetAttr(driver, name_offer);
-    Py_ssize_t token = offer == NULL ? -1 : activation_enter(offer, (int)PyTuple_GET_SIZE(path->rest));
+    Py_ssize_t waiting = PyTuple_GET_SIZE(path->rest);
+    Py_ssize_t token = offer == NULL ? -1 : activation_enter(offer, (int)waiting, 0);
     Py_XDECREF(offer);
     if (token < 0) {
         return NULL;
