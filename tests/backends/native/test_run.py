@@ -394,7 +394,7 @@ def normalized(x: torch.Tensor) -> Any:
 def unpooled(x: torch.Tensor) -> Any:
     images = x[None].contiguous(memory_format=torch.channels_last)
     pooled, places = F.max_pool2d(images, 2, return_indices=True)
-    return F.max_unpool2d(pooled, places, [2]) * 2
+    return F.max_unpool2d(pooled, places, (2, 2)) * 2
 
 
 @pytest.mark.parametrize("function", [normalized, unpooled])
