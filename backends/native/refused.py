@@ -25,6 +25,10 @@ _NO_TRUTH = frozenset(
     """abs addcmul argmax argmin ceil clamp clamp_max clamp_min floor relu round rsub sub threshold
     trunc""".split()
 )
+_INDEX_OF_64_BITS = frozenset(
+    """index_copy nll_loss2d_backward nll_loss2d_forward nll_loss_backward
+    nll_loss_forward""".split()
+)
 
 
 def may_be_refused(node: Node) -> bool:
@@ -33,6 +37,8 @@ def may_be_refused(node: Node) -> bool:
     operator = node.target.overloadpacket.__name__
     dtypes = {value.dtype for value in _tensors(node)}
     if operator in _NO_TRUTH and torch.bool in dtypes:
+        return True
+    if operator in _INDEX_OF_64_BITS and torch.int32 in dtypes:
         return True
     result = node.meta["val"]
     whole = isinstance(result, torch.Tensor) and not is_float(result.dtype)

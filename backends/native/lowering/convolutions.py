@@ -58,7 +58,7 @@ class _Window:
         padding: Sequence[int], dilation: Sequence[int],
     ) -> None:  # fmt: skip
         self.cx, self.x, self.weight = cx, x, weight
-        self.stride, self.padding, self.dilation = stride, padding, dilation
+        self.stride, self.padding, self.dilation = map(_pair, (stride, padding, dilation))
         self.shape = sizes_of(cx.result.shape)
         self.taps = weight.shape[2:]
 
@@ -86,6 +86,11 @@ class _Window:
             t * d + a * s for t, d, a, s in zip(tap, self.dilation, at, self.stride, strict=True)
         )
         return (sample, channel, *spots)
+
+
+def _pair(numbers: Sequence[int]) -> Sequence[int]:
+    """Two, where one may stand for both."""
+    return numbers if len(numbers) == 2 else (*numbers, *numbers)
 
 
 def _is_dense(buffer: Buffer | None) -> bool:

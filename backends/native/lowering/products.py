@@ -17,11 +17,18 @@ def addmm(
     cx: Lowering, added: Field, a: Field, b: Field, *, beta: Scalar = 1, alpha: Scalar = 1
 ) -> Any:
     """The product, and an addition: halves are rounded only after both."""
-    if beta == 0 or a.dtype not in (torch.float32, torch.float64) or not _feeds_loops(cx.node):
+    if not (_counts(alpha) and _counts(beta)) or not _feeds_loops(cx.node):
+        return NotImplemented
+    if a.dtype not in (torch.float32, torch.float64):
         return NotImplemented
     assert a.buffer is not None and b.buffer is not None
     product = cx.called(aten.mm.default, cx.result.shape, a.buffer, b.buffer)
     return _scaled(product, alpha) + _scaled(added, beta)
+
+
+def _counts(factor: Scalar) -> bool:
+    """Whether what is multiplied by it counts: beside a zero not even NaN does."""
+    return isinstance(factor, int | float) and factor != 0
 
 
 def _scaled(x: Field, factor: Scalar) -> Field:

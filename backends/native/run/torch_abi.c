@@ -34,6 +34,9 @@ static const struct {
 
 static const char WRAP[] = "_Z16THPVariable_WrapRKN2at10TensorBaseE";
 
+/* at::get_num_threads(): asked first in a thread, it has OpenMP use as many as the user said. */
+static const char THREADS[] = "_ZN2at15get_num_threadsEv";
+
 static void *
 opened(const char *path)
 {
@@ -66,7 +69,7 @@ torch_find(const char *libtorch_cpu, const char *libtorch_python)
         }
         *(void **)wanted[i].where = found;
     }
-    *(void **)&torch.get_threads = dlsym(libtorch, "omp_get_max_threads");
+    *(void **)&torch.get_threads = dlsym(libtorch, THREADS);
     *(void **)&torch.set_threads = dlsym(libtorch, "omp_set_num_threads");
     *(void **)&torch.wrap = dlsym(python, WRAP);
     return torch.wrap == NULL ? missing(WRAP) : 0;

@@ -40,8 +40,8 @@ typedef struct {
     int (*new_value)(Value **);
     const char *(*what)(void);
     PyObject *(*wrap)(Tensor);
-    int (*get_threads)(void); /* these two of OpenMP's, NULL without it */
-    void (*set_threads)(int);
+    int (*get_threads)(void); /* NULL where there is none */
+    void (*set_threads)(int); /* OpenMP's, NULL without it */
 } TorchFunctions;
 
 extern TorchFunctions torch;

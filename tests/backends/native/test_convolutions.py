@@ -50,6 +50,13 @@ def test_windows_that_are_left_to_the_operator(same: Same, window: tuple[Any, ..
     assert "aten.convolution.default" in made.calls
 
 
+def test_one_number_for_both_dimensions(same: Same) -> None:
+    x, weight, bias = operands(WINDOWS[3])
+    made = same(lambda *args: torch.conv2d(*args, [2], [1], [2]), x, weight, bias,
+                rtol=1e-4, atol=1e-4)  # fmt: skip
+    assert made.calls == ["aten.bmm.default"]
+
+
 @pytest.mark.parametrize("order", ["image", "weight", "both", "part"])
 def test_other_orders_of_memory(same: Same, order: str) -> None:
     for window in (WINDOWS[0], WINDOWS[3], WINDOWS[7]):

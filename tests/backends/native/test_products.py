@@ -1,6 +1,7 @@
 """Products of matrices, which BLAS computes on plain memory, and what is added to them."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -73,6 +74,17 @@ def test_operands_that_blas_does_not_read() -> None:
     same(lambda x, w: torch.addmm(x[:, :20], x[:, :32], w, beta=0), x * float("nan"), w)
 
 
+@pytest.mark.parametrize("factor", ["alpha", "beta"])
+def test_nothing_counts_that_is_multiplied_by_zero(factor: str) -> None:
+    x, nan = torch.ones(3, 3), torch.full((3, 3), float("nan"))
+    operands = (x, nan, x) if factor == "alpha" else (nan, x, x)
+    same(lambda *args: torch.addmm(*args, **{factor: 0}).relu(), *operands)
+    varied = compiled(lambda a, b, c, by: torch.addmm(a, b, c, **{factor: by}).relu())
+    for by in (1.0, 0.5, 0.0):
+        expected = torch.addmm(*operands, **{factor: by}).relu()
+        torch.testing.assert_close(varied(*operands, by), expected, equal_nan=True)
+
+
 def test_what_is_added_joins_the_loop_that_reads_it() -> None:
     linear = torch.nn.Linear(64, 256).requires_grad_(False)
     same(lambda x: F.gelu(linear(x)), torch.randn(2, 9, 64))
@@ -104,6 +116,20 @@ def test_threads_are_as_many_after_a_call_as_before(two_threads: None) -> None:
     with pytest.raises(IndexError):
         run(x, torch.tensor([4]))
     assert torch.get_num_threads() == 2
+
+
+def test_a_new_thread_uses_as_many_as_the_user_said(two_threads: None) -> None:
+    """OpenMP would use what it was told of when the process began."""
+    run, x = compiled(lambda x: (x @ x).sort()[0]), torch.randn(4, 4)
+    run(x)
+    torch.set_num_threads(3)
+
+    def threads() -> int:
+        run(x)
+        return int(torch.get_num_threads())
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(threads).result() == 3
 
 
 @pytest.fixture

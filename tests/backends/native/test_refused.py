@@ -255,6 +255,8 @@ REFUSED: dict[str, Callable[[Tensor, Any], Any]] = {
     "too large, computed": lambda x, s: x.masked_fill(x > 0, s * 2),
     "whole numbers between": lambda x, s: torch.lerp(x.int(), x.int(), 0.5),
     "truth values cut off": lambda x, s: torch.abs(x > 0),
+    "a place of 32 bits": lambda x, s: x.index_copy(0, x[:1].int(), x[1:2]),
+    "targets of 32 bits": lambda x, s: torch.nn.functional.nll_loss(x, x[0].int()),
 }
 
 
