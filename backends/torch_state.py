@@ -85,6 +85,18 @@ def outside_transforms() -> contextlib.AbstractContextManager[Any]:
     return temporarily_clear_interpreter_stack() if transform_depth() else contextlib.nullcontext()
 
 
+def as_outside() -> contextlib.AbstractContextManager[Any]:
+    """Have tensors be made for a while as those from outside were: what a region enters, a
+    transform or inference mode, makes nothing else of them.
+    """
+    if not torch.is_inference_mode_enabled():
+        return outside_transforms()
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.inference_mode(False))
+    stack.enter_context(outside_transforms())
+    return stack
+
+
 def hooks_of_saved_tensors() -> bool:
     """Whether hooks are told of the tensors that autograd saves: one of them may raise, as a
     checkpoint's does to stop what it runs again, and has seen the call that it came out of.

@@ -33,6 +33,11 @@ _DIVIDE = frozenset(
     """div divide floor_divide floordiv fmod ifloordiv imod mod remainder rfloordiv rmod""".split()
 )
 _CHECKS = ("_assert", "_check")  # raise or do nothing
+# What torch.func's levels are crossed by, and gradients in them: nothing outside is changed.
+_CROSS_LEVELS = frozenset(
+    """_add_batch_dim _remove_batch_dim _wrap_for_grad _unwrap_for_grad _make_dual _unpack_dual
+    grad""".split()
+)
 _PREFIXES = ("index_", "linalg_", "_linalg", "_foreach_index", *_CHECKS)
 OWN_NAMESPACES = frozenset({"aten", "prims", "prim"})
 
@@ -83,7 +88,7 @@ def changes_outside(node: Node, outside: Set[int]) -> bool:
     if not is_impure(node) or plain_name(node.target).startswith(_CHECKS):
         return False
     if not mutates(node):
-        return not is_random(node)
+        return not is_random(node) and plain_name(node.target) not in _CROSS_LEVELS
     return any(storage_of(written) in outside for written in written_by(node))
 
 

@@ -17,7 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from dynacap.backends.fakes.in_place import written
-from dynacap.backends.torch_state import outside_transforms
+from dynacap.backends.torch_state import as_outside
 
 _enter_mode = torch._C._set_dispatch_mode
 _autograd: Any = torch._C._autograd
@@ -68,7 +68,7 @@ class FakeWorld:
 
     def of(self, real: torch.Tensor) -> torch.Tensor:
         """A fake of a real tensor of a plain class, which is from outside of all transforms."""
-        with outside_transforms():
+        with as_outside():
             return self._of(real)
 
     def _of(self, real: torch.Tensor) -> torch.Tensor:
@@ -90,7 +90,7 @@ class FakeWorld:
 
     def of_symbolic(self, real: torch.Tensor, env: Any, where: Any, context: Any) -> torch.Tensor:
         """A fake of a real tensor with the symbolic sizes that ``context`` asks for."""
-        with outside_transforms():
+        with as_outside():
             return self._of_symbolic(real, env, where, context)
 
     def _of_symbolic(self, real: torch.Tensor, env: Any, where: Any, context: Any) -> torch.Tensor:

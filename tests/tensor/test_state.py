@@ -46,6 +46,30 @@ def test_inference_mode(x: Tensor) -> Any:
     return inside, torch.is_inference_mode_enabled(), x * 3, y.requires_grad
 
 
+@program((LEAF, torch.ones(4)), (LEAF[:2].detach().requires_grad_(), torch.zeros(4)))
+def test_what_inference_mode_sees_first_is_from_outside(x: Tensor, w: Tensor) -> Any:
+    with torch.inference_mode():
+        y = x[1:] + w
+    w.add_(1)
+    return y, (x * x * w).sum()
+
+
+@program((X.numpy(),))
+def test_what_inference_mode_sees_first_is_an_array(a: Any) -> Any:
+    with torch.inference_mode():
+        b = a + 1
+    a += b
+    return a, b
+
+
+@program((LEAF,))
+def test_inference_mode_ends_where_a_backend_gives_up(x: Tensor) -> Any:
+    y = x * 1
+    with torch.inference_mode():
+        z = x[1:] + y[1:]
+    return z, (x * x).sum()
+
+
 @program((X, LEAF))
 def test_autocast(x: Tensor, w: Tensor) -> Any:
     with torch.autocast("cpu", dtype=torch.bfloat16):

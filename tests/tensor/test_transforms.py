@@ -201,3 +201,13 @@ def test_cond_is_one_break(x: Tensor) -> Any:
 @program((X.clone().requires_grad_(),), breaks=1)
 def test_checkpoint_is_one_break(x: Tensor) -> Any:
     return checkpoint(torch.sin, x * 2, use_reentrant=False) + 1
+
+
+@program((torch.ones(2, 3).requires_grad_(),))
+def test_crossing_a_level_changes_nothing_outside(x: Tensor) -> Any:
+    y = x * 1
+    try:
+        z = torch.vmap(lambda a: (a * 2 + y[0]).sum())(y)
+    except ValueError:
+        return None
+    return z, torch.func.jvp(lambda a: a * 2, (y,), (y,))

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import re
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -63,6 +64,7 @@ class _Module(torch.nn.Module):
         try:
             return self._forward(*args)
         except Exception as error:
+            traceback.clear_frames(error.__traceback__)  # inference mode ends with the graph's frame
             raise refused(error) from error
 
 

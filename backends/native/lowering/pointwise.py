@@ -10,6 +10,7 @@ import torch
 
 from dynacap.backends.native.loops.expression import Expression, op, where
 from dynacap.backends.native.lowering import formulas
+from dynacap.backends.native.lowering.creation import filled
 from dynacap.backends.native.lowering.field import Field, lift
 from dynacap.backends.native.lowering.formulas import Formula
 from dynacap.backends.native.lowering.lower import DTYPES, Lowering, lowers
@@ -82,11 +83,13 @@ def masked_fill(cx: Lowering, x: Field, mask: Field, value: Any) -> Any:
 @lowers(
     aten._to_copy.default, aten.clone.default, aten.alias_copy.default, aten.lift_fresh_copy.default
 )
-def copied(cx: Lowering, x: Field, **options: Any) -> Any:
+def copied(cx: Lowering, x: Any, **options: Any) -> Any:
     """The same values, perhaps in another dtype or order of memory; never on another device."""
     device = options.get("device")
     if (device is not None and torch.device(device).type != "cpu") or not cx.plain([x]):
         return NotImplemented
+    if not isinstance(x, Field):  # a number, which vmap makes a tensor of
+        return filled(cx, x)
     return Field(x.shape, x.dtype, x.at)
 
 

@@ -186,7 +186,8 @@ class TensorFamily:
             t.graph_break("numpy-array", f"an array is used that {why}")
         if source is not None:
             t.guard("Array", source, Ref(type(real)), *facts(real))
-        tensor = as_tensor(real)
+        with torch_state.as_outside():
+            tensor = as_tensor(real)
         fake = self.world.of(tensor)
         node = self._placeholder(source.name() if source is not None else "", fake)
         self.inputs.append(MemoryValue(node, fake, torch.Tensor, tensor, source=source))

@@ -215,3 +215,10 @@ def test_a_number_is_rounded_as_torch_rounds_it(same: Same) -> None:
     """Halfway between two floats; the text of it lies on one side."""
     half = 1.0 + 2.0**-24
     same(lambda x: [x > half, x == half, x * half, x - 16777217.0], torch.tensor([1.0, 1 + 2**-23]))
+
+
+def test_vmap_makes_tensors_of_numbers(same: Same) -> None:
+    def scaled(x: Any) -> list[Any]:
+        return [torch.vmap(lambda a: (a * 2 + 0.1 - (3 - a) / 7) * x)(y) for y in (x, x.double())]
+
+    same(scaled, torch.linspace(-1, 1, 5))
