@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 import sys
 import types
-from collections.abc import Iterable, Set
+from collections.abc import Container, Iterable
 from typing import Any
 
 from dynacap.fxlite.effects import is_impure, is_random, mutates
@@ -49,7 +49,7 @@ def may_raise(node: Node) -> bool:
     return _looks_at_data(node) or is_foreign(node) or (mutates(node) and overlaps(node))
 
 
-def raises_midway(node: Node, outside: Set[int]) -> bool:
+def raises_midway(node: Node, outside: Container[int]) -> bool:
     """Whether a call that raises may have changed something outside by then."""
     if node.meta.get("checked") or not (_looks_at_data(node) or is_foreign(node)):
         return False
@@ -79,7 +79,7 @@ def _may_divide_by_zero(node: Node, name: str) -> bool:
     return name in _DIVIDE and not (isinstance(by, int) and by != 0)
 
 
-def changes_outside(node: Node, outside: Set[int]) -> bool:
+def changes_outside(node: Node, outside: Container[int]) -> bool:
     """Whether someone outside the graph could notice that a call was made, and made twice.
 
     ``outside`` are the storages of the graph's inputs: what a graph writes into memory of its own

@@ -514,3 +514,24 @@ def test_an_error_that_nobody_foresaw_behind_a_change_of_a_parameter(x: Tensor) 
         return _unforeseen(x)
     except RuntimeError as error:
         return x * 1, str(error)
+
+
+@program(
+    (X, torch.tensor(0.5), torch.ones(2), torch.ones(2)),
+    (X, torch.tensor(2.0), torch.ones(2), torch.ones(0)),
+    breaks=None,
+)
+def test_an_error_that_nobody_foresaw_behind_another_shape(
+    x: Tensor, at: Tensor, w: Tensor, out: Tensor
+) -> Any:
+    try:
+        w.add_(1)
+        w.unsqueeze_(0)
+        return torch.quantile(x, at), w
+    except RuntimeError:
+        pass
+    try:
+        torch.add(w[0], 1, out=out)
+        return torch.quantile(x, at), out
+    except RuntimeError:
+        return w, out

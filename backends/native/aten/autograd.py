@@ -64,7 +64,9 @@ class _Module(torch.nn.Module):
         try:
             return self._forward(*args)
         except Exception as error:
-            traceback.clear_frames(error.__traceback__)  # inference mode ends with the graph's frame
+            traceback.clear_frames(
+                error.__traceback__
+            )  # inference mode ends with the graph's frame
             raise refused(error) from error
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -120,10 +121,14 @@ class Recorder(TorchDispatchMode):
         view of what it was."""
         target: torch.Tensor = args[0]
         view = view_form(func)
-        before = self._memory.alone(target)
+        self._memory.alone(target)
+        was = fake_like(self.mode, target, target)
+        for each in self.graph.nodes:  # that gave it, or changed it
+            if each.meta.get("val") is target:
+                each.meta["val"] = was
         node = self._node(view, self._arguments(args), self._arguments(kwargs), target)
-        before.meta["val"] = fake_like(self.mode, target, target)
-        self._result(func, args, kwargs)
+        with enable_python_dispatcher():  # C++ crashes: sizes may vary
+            self._result(func, args, kwargs)
         self._memory.turn(target, node)
         return target
 

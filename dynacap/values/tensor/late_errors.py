@@ -28,16 +28,17 @@ class LateErrors:
         self._run = run  # an operation on fakes
         self.noticed = False  # an error of some node, if it comes, is noticed
         self.inside_try = False  # where the region begins, and what fails is raised
-        self._memory: set[int] = set()  # storages of the inputs
+        self._memory: dict[int, dict[Node, Any]] = {}  # storages -> inputs, as they looked
         self._unchecked: deque[Node] = deque()  # nodes not yet asked whether they change something
         self._change: Node | None = None  # the first that does
+        self._lasts = False  # what some have changed besides elements, nothing takes back
         self._early: EarlyChecks | None = None
 
     def add_input(self, node: Node) -> None:
         """The memory of an input outlives the graph."""
         storage = storage_of(node)
         if storage is not None:
-            self._memory.add(storage)
+            self._memory.setdefault(storage, {})[node] = _look(node)
 
     def add(self, t: Tracer, node: Node) -> None:
         """A node that was put at the end of the graph; breaks before it if it may raise too late.
@@ -47,7 +48,7 @@ class LateErrors:
         """
         self._unchecked.append(node)
         node.meta["handled"] = handled = self.inside_try or t.inside_try()
-        if not may_raise(node) and not (handled and self._has_history(node)):
+        if not may_raise(node) and not (handled and self._first_change(node) and self._lasts):
             return
         self.noticed = self.noticed or handled or any(map(is_outside, t.touched))
         midway = raises_midway(node, self._memory)
@@ -63,15 +64,18 @@ class LateErrors:
             earlier = self._unchecked.popleft()
             if not earlier.meta.get("sets_state") and changes_outside(earlier, self._memory):
                 self._change = self._change or earlier
+                inputs = [self._memory.get(storage_of(n) or 0, {}) for n in written_by(earlier)]
+                looks = [(_look(node), look) for each in inputs for node, look in each.items()]
+                self._lasts = self._lasts or any(now != before for now, before in looks)
         return self._change
-
-    def _has_history(self, before: Node) -> bool:
-        """Whether what was changed has a gradient's history now, and cannot become what it was."""
-        change = self._first_change(before)
-        written = () if change is None else written_by(change)
-        return any(each.meta["example_value"].grad_fn is not None for each in written)
 
     def _checked_early(self, change: Node, node: Node) -> bool:
         if self._early is None:
             self._early = EarlyChecks(change, torch._assert_async, self._run)
         return self._early.cover(node)
+
+
+def _look(node: Node) -> Any:
+    """What of a tensor in-place operations may change besides its elements."""
+    value = node.meta["example_value"]
+    return value.shape, value.stride(), value.grad_fn

@@ -10,6 +10,7 @@ from torch import Tensor
 
 import dynacap
 from dynacap import log
+from dynacap.config import config
 from dynacap.testing import check_same
 from tests.backends.native.against_eager import compiled
 
@@ -263,3 +264,18 @@ def test_each_change_counts(count: int, fn: Fn, tmp_path: Path) -> None:
         compiled(fn)(x)
         fn(y)
         torch.testing.assert_close(x, y)
+
+
+def test_a_tensor_that_is_changed_and_turned_looks_otherwise_before() -> None:
+    def f(x: Tensor, at: Tensor) -> Tensor:
+        y = x.gather(1, at)
+        y.lerp_(y * 2, 0.5)
+        y.squeeze_(-1)
+        y.mul_(3)
+        y.unsqueeze_(0)
+        return y + 1
+
+    calls = [(few(n, 4), torch.arange(n)[:, None] % 3) for n in (1, 3, 5)]
+    with config.patch(raise_internal_errors=True):
+        check_same(f, *calls)
+        check_same(lambda x, at: x.sin().squeeze_(0), *calls)  # the sizes vary, too
