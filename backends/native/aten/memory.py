@@ -88,13 +88,13 @@ class Memory:
         storage.version += 1
         tensor.node, tensor.version = node, storage.version
 
-    def alone(self, value: torch.Tensor) -> torch.fx.Node:
-        """The node of a tensor of the graph's own, whose memory no other sees."""
-        node, storage = self.node(value), self._tensors[id(value)].storage
+    def check_alone(self, value: torch.Tensor) -> None:
+        """Whether a tensor is the graph's own, and no other sees its memory; else NotFunctional."""
+        self.node(value)
+        storage = self._tensors[id(value)].storage
         others = [each for each in self._tensors.values() if each.storage is storage]
         if storage.outside is not None or len(others) > 1:
             raise NotFunctional("a tensor is turned whose memory others see")
-        return node
 
     def turn(self, value: torch.Tensor, node: torch.fx.Node) -> None:
         """A tensor that is alone has been laid out otherwise; ``node`` is that view."""

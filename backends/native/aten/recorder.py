@@ -121,16 +121,24 @@ class Recorder(TorchDispatchMode):
         view of what it was."""
         target: torch.Tensor = args[0]
         view = view_form(func)
-        self._memory.alone(target)
-        was = fake_like(self.mode, target, target)
-        for each in self.graph.nodes:  # that gave it, or changed it
-            if each.meta.get("val") is target:
-                each.meta["val"] = was
+        self._memory.check_alone(target)
+        self._keep_layout(target)
         node = self._node(view, self._arguments(args), self._arguments(kwargs), target)
         with enable_python_dispatcher():  # C++ crashes: sizes may vary
             self._result(func, args, kwargs)
         self._memory.turn(target, node)
         return target
+
+    def _keep_layout(self, value: torch.Tensor) -> None:
+        """Have the nodes that gave a tensor, alone or among others, or changed it, know it as it is
+        now, whatever becomes of it."""
+        now = fake_like(self.mode, value, value)
+
+        def as_now(given: Any) -> Any:
+            return now if given is value else mapped(as_now, given)
+
+        for node in self.graph.nodes:
+            node.meta["val"] = as_now(node.meta.get("val"))
 
     def _result(self, func: Op, args: Any, kwargs: Any) -> Any:
         """What an operator gives on fakes, which is the same for all floats: it is not told that

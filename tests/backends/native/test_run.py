@@ -62,10 +62,22 @@ def turns_what_it_made(x: torch.Tensor, y: torch.Tensor) -> Any:
     w = y * 2
     row = w.unsqueeze_(0).transpose_(1, 2)[0]
     row.add_(1)
-    v = x + 1
-    seen = v.view(-1)
-    v.t_().mul_(2)
-    return z, w, row, F.adaptive_avg_pool1d(y.t()[None], 1), v, seen
+    return z, w, row, F.adaptive_avg_pool1d(y.t()[None], 1)
+
+
+def turns_what_is_seen_otherwise(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = x + 1
+    seen = z.view(-1)
+    z.t_().mul_(2)
+    return z, seen
+
+
+def turns_it_back(x: torch.Tensor, y: torch.Tensor) -> Any:
+    z = y[:3].sort()[0]
+    total = z.sum(0)
+    z.t_().add_(1)
+    z.t_().mul_(3)
+    return z, total
 
 
 def draws_numbers(x: torch.Tensor, y: torch.Tensor) -> Any:
@@ -92,7 +104,8 @@ def complex_numbers(x: torch.Tensor, y: torch.Tensor) -> Any:
 
 FUNCTIONS = [
     views, changes_an_input, changes_what_is_seen_otherwise, changes_what_it_made,
-    turns_what_it_made, draws_numbers, many_operators, complex_numbers,
+    turns_what_it_made, turns_it_back, turns_what_is_seen_otherwise, draws_numbers, many_operators,
+    complex_numbers,
 ]  # fmt: skip
 
 
