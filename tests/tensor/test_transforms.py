@@ -211,3 +211,30 @@ def test_crossing_a_level_changes_nothing_outside(x: Tensor) -> Any:
     except ValueError:
         return None
     return z, torch.func.jvp(lambda a: a * 2, (y,), (y,))
+
+
+class Odd(torch.autograd.Function):
+    """A square whose gradient is told to be another, under each transform by a rule of its own."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad * 3 * ctx.saved_tensors[0]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Tensor) -> Any:
+        return Odd.apply(x) + 1, in_dims[0]
+
+
+@program((X, V), (X[1:], W), breaks=None)
+def test_gradients_of_the_programs_own(x: Tensor, v: Tensor) -> Any:
+    apply: Any = Odd.apply
+    once = func.grad(lambda a: apply(a).sum())(v)
+    return once, torch.vmap(apply)(x), torch.vmap(func.grad(lambda a: apply(a).sum()))(x), apply(v)

@@ -8,12 +8,14 @@ in the graph instead of the node, since it is all that a call does.
 from __future__ import annotations
 
 from dataclasses import field
+from itertools import compress
 from typing import Any, NoReturn
 
 import torch
 from torch.autograd.function import Function, FunctionCtx, _SingleLevelFunction
 from torch.nn.modules._functions import BackwardHookFunction
 
+from dynacap.backends.torch_state import transform_depth
 from dynacap.fxlite.effects import is_impure
 from dynacap.fxlite.node import Node
 from dynacap.values.base import Const, Known, Value, fields, is_outside
@@ -46,7 +48,8 @@ def apply_function(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Va
     operands = args[1:]
     if kwargs or not all(isinstance(a, TensorValue | Const | Known) for a in operands):
         _refuse(t, cls, "is called with keywords or with containers")
-    if cls is BackwardHookFunction:  # what asks for it next is the node that it makes
+    # What asks for the former next is the node that it makes; transforms have rules of their own.
+    if cls is BackwardHookFunction or transform_depth():
         _refuse(t, cls, "is called")
     recording = torch.is_grad_enabled()
     needs_grad = [
@@ -100,22 +103,19 @@ def _add_node(
 ) -> Value:
     outputs = result.items if isinstance(result, TupleValue) else [result]
     fakes: list[Any] = []
-    grad_source = next(
-        (a for a, needs in zip(operands, context.needs_grad, strict=True) if needs), None
-    )
+    grad_source = next(compress(operands, context.needs_grad), None)
+    family: Any = t.tensors
     for output in outputs:
         if not isinstance(output, TensorValue):
             fakes.append(output.constant())
             continue
-        family: Any = t.tensors
         fake = family.world.run(torch.Tensor.detach, (output.fake,), {})
         differentiable = fake.is_floating_point() or fake.is_complex()
         if grad_source is not None and differentiable and output not in context.non_differentiable:
             torch._mirror_autograd_meta_to(grad_source.fake, fake)  # type: ignore[attr-defined]
         fakes.append(fake)
     given = tuple(fakes) if isinstance(result, TupleValue) else fakes[0]
-    emitter: Any = t.tensors
-    made: Value = emitter.emit_known(t, cls.apply, operands, given)
+    made: Value = family.emit_known(t, cls.apply, operands, given)
     return made
 
 
