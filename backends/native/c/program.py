@@ -63,6 +63,9 @@ HOST_FUNCTIONS = {
     "dynacap_alias": (
         "int (*dynacap_alias)(Tensor, int, const int64_t *, const int64_t *, int64_t, Tensor *)"
     ),
+    "dynacap_twin": (
+        "int (*dynacap_twin)(Tensor, int, const int64_t *, const int64_t *, int64_t, Tensor *)"
+    ),
     "dynacap_lay": (
         "int (*dynacap_lay)(Tensor, int, const int64_t *, const int64_t *, int, Tensor *)"
     ),
@@ -340,11 +343,17 @@ class _Writer:
         if buffer is root:
             self.lines.append(f"out[{position}] = dynacap_same({self.handle(buffer)});")
         else:
-            function = "dynacap_share" if given is None else "dynacap_alias"
+            alone = "dynacap_twin" if self._is_given_twice(root) else "dynacap_share"
+            function = alone if given is None else "dynacap_alias"
             self._check(
                 f"{function}({self.handle(root)}, {geometry(buffer)},"
                 f" {size_text(buffer.offset)}, &out[{position}])"
             )
+
+    def _is_given_twice(self, root: Buffer) -> bool:
+        """Whether several outputs show the same memory."""
+        outputs = (each for each in self.program.outputs if isinstance(each, Buffer))
+        return sum(self.places.root(each) is root for each in outputs) > 1
 
 
 def _read_by_layout(program: Program) -> Iterator[Buffer]:

@@ -187,6 +187,24 @@ alias(Tensor base, int ndim, const int64_t *sizes, const int64_t *strides, int64
     return 0;
 }
 
+/* A view of a tensor that was made here and is given too: a change of either counts for both, so
+ * that autograd finds out that what it has saved was changed. */
+static int
+twin(Tensor base, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
+     Tensor *made)
+{
+    Tensor view = NULL;
+    if (alias(base, ndim, sizes, strides, offset, &view) != 0) {
+        return share(base, ndim, sizes, strides, offset, made);
+    }
+    Value stack[1] = {(Value)(uintptr_t)view};
+    if (torch.dispatch("aten::detach", "", stack) != 0) {
+        return 1;
+    }
+    *made = (Tensor)(uintptr_t)stack[0];
+    return 0;
+}
+
 static void
 keep(Value value, Tensor *place)
 {
@@ -251,6 +269,7 @@ static const struct {
     {"dynacap_lay", lay},
     {"dynacap_empty", empty},         {"dynacap_share", share},
     {"dynacap_alias", alias},         {"dynacap_data", data},
+    {"dynacap_twin", twin},
     {"dynacap_same", same},           {"dynacap_size", size},
     {"dynacap_drop", drop},           {"dynacap_threads", threads},
 };

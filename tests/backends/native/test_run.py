@@ -426,3 +426,13 @@ def test_an_operator_that_lays_its_result_out_otherwise_than_torch_says(
 
     x = few(4, 6, 8).permute(2, 1, 0).detach().requires_grad_(gradient)
     torch.testing.assert_close(run(compiled(function), x), run(function, x), check_stride=False)
+
+
+@pytest.mark.parametrize("function", [lambda x: x.tanh(), lambda x: (x * 2).softmax(-1)])
+def test_a_change_of_a_result_that_the_backward_pass_needs(function: Any) -> None:
+    for run in (function, dynacap.compile(function, backend="native")):
+        result = run(torch.randn(3, 4, requires_grad=True))
+        with torch.no_grad():
+            result.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            result.sum().backward()
