@@ -33,10 +33,10 @@ _DIVIDE = frozenset(
     """div divide floor_divide floordiv fmod ifloordiv imod mod remainder rfloordiv rmod""".split()
 )
 _CHECKS = ("_assert", "_check")  # raise or do nothing
-# What torch.func's levels are crossed by, and gradients in them: nothing outside is changed.
+# What torch.func's levels are crossed by, flags and gradients in them: nothing outside is changed.
 _CROSS_LEVELS = frozenset(
     """_add_batch_dim _remove_batch_dim _wrap_for_grad _unwrap_for_grad _make_dual _unpack_dual
-    grad""".split()
+    requires_grad grad""".split()
 )
 _PREFIXES = ("index_", "linalg_", "_linalg", "_foreach_index", *_CHECKS)
 OWN_NAMESPACES = frozenset({"aten", "prims", "prim"})
@@ -85,10 +85,11 @@ def changes_outside(node: Node, outside: Container[int]) -> bool:
     ``outside`` are the storages of the graph's inputs: what a graph writes into memory of its own
     is made anew when it runs again.  Random numbers are drawn again too, from the same state.
     """
-    if not is_impure(node) or plain_name(node.target).startswith(_CHECKS):
+    name = plain_name(node.target)
+    if not is_impure(node) or name in _CROSS_LEVELS or name.startswith(_CHECKS):
         return False
     if not mutates(node):
-        return not is_random(node) and plain_name(node.target) not in _CROSS_LEVELS
+        return not is_random(node)
     return any(storage_of(written) in outside for written in written_by(node))
 
 

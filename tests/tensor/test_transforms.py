@@ -238,3 +238,13 @@ def test_gradients_of_the_programs_own(x: Tensor, v: Tensor) -> Any:
     apply: Any = Odd.apply
     once = func.grad(lambda a: apply(a).sum())(v)
     return once, torch.vmap(apply)(x), torch.vmap(func.grad(lambda a: apply(a).sum()))(x), apply(v)
+
+
+@program((V,), (V[1:],))
+def test_a_lookup_in_a_level_behind_the_flag_that_it_sets(v: Tensor) -> Any:
+    def f(a: Tensor) -> Tensor:
+        b = a.clone()
+        b[b > 0.5] = 3
+        return (b * a).sum()
+
+    return func.grad(f)(v)
