@@ -75,9 +75,17 @@ def is_tracked(tensor: torch.Tensor) -> bool:
 
 
 def leave_transforms(depth: int) -> None:
-    """Leave the transforms above that depth, which something raised out of."""
+    """Leave the transforms above that depth, which something raised out of, and the level of
+    forward mode that the first ``jvp`` among them enters.
+    """
+    forward = False
     while transform_depth() > depth:
+        kind = _functorch.peek_interpreter_stack().key()
+        forward = forward or kind == _functorch.TransformType.Jvp
         _functorch.pop_dynamic_layer_stack()
+    if forward:
+        with contextlib.suppress(RuntimeError):  # it raised before, or behind
+            torch._C._exit_dual_level(level=0)
 
 
 def outside_transforms() -> contextlib.AbstractContextManager[Any]:
