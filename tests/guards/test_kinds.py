@@ -259,7 +259,7 @@ TABLE = [
     Row(
         "set",
         lambda s: SetEq(s, {Liar, 8}),
-        [{Liar, 8}, frozenset({8, Liar})],
+        [{Liar, 8}, frozenset([Liar, 8])],
         [{Liar}, {8}, {Liar, 9}, {Liar, 8, 9}, {int, 8}, {Liar(), 8}, [Liar, 8]],
     ),
     Row(
