@@ -37,7 +37,7 @@ from dynacap.values.object import ExceptionValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor_protocol import TensorFamily
 
-MAX_WORK = 200_000  # instructions, without any operation, after which a loop is left alone
+MAX_WORK = 1_000_000  # instructions (1.7 s) without any operation: a loop is left alone
 MAX_NESTED = 60  # nested loops; each takes several frames of the host's own stack
 
 

@@ -150,6 +150,30 @@ def test_many_tensors_are_no_loop_without_an_operation(monkeypatch: pytest.Monke
     assert dynacap.explain(function)(given).graph_break_count == 0
 
 
+def test_a_model_of_many_modules_is_no_loop_without_an_operation() -> None:
+    class Settings(torch.nn.Module):
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.scale, self.limits, self.names = 1, (0, index), {"own": "sum"}
+
+        def forward(self, total: int) -> int:
+            return total + self.scale * self.limits[0] * len(self.names["own"])
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = torch.nn.ModuleList(map(Settings, range(1_600)))
+
+        def forward(self, x: Tensor) -> Tensor:
+            total = 0
+            for part in self.parts:
+                total = part(total)
+            return x + total
+
+    model = Model()
+    assert torch.equal(dynacap.compile(model, fullgraph=True)(X), model(X))
+
+
 def test_accumulated_limit_counts_entries_that_are_gone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
