@@ -334,3 +334,13 @@ def test_a_mode_sees_the_program_and_nothing_else(mode: Any) -> None:
         with mode() as captured:
             compiled(X)
         assert captured.seen == plain.seen
+
+
+@program((X,), breaks=1)
+def test_autocast_set_by_keywords_is_put_back(x: Tensor) -> Any:
+    before = torch.is_autocast_enabled("cpu")
+    torch.set_autocast_enabled(enabled=True, device_type="cpu")
+    y = x @ x.T
+    print("a break")
+    torch.set_autocast_enabled(device_type="cpu", enabled=before)
+    return y, before, torch.is_autocast_enabled("cpu")

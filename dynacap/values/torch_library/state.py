@@ -64,7 +64,7 @@ def sets(setter: Setter, current: Callable[..., Any], *, per_device: bool = Fals
     """A setter of what ``current`` reads."""
 
     def undo(*given: Any, **named: Any) -> Callable[[], object]:
-        key = given[:1] if per_device else ()
+        key = (*given, named.get("device_type"))[:1] if per_device else ()
         return functools.partial(setter, *key, current(*key))
 
     changes(setter, undo=undo, current=current)
