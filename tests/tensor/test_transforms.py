@@ -253,3 +253,8 @@ def test_a_lookup_in_a_level_behind_the_flag_that_it_sets(v: Tensor) -> Any:
 @program((X, torch.tensor([1])), (X, torch.tensor([9])), (X, torch.tensor([0])), breaks=None)
 def test_forward_mode_is_left_by_an_error(x: Tensor, at: Tensor) -> Any:
     return func.jvp(lambda a: a.index_select(1, at), (x,), (x,))
+
+
+@program((X.clone().requires_grad_(),), breaks=None)
+def test_gradients_asked_for_by_keywords(x: Tensor) -> Any:
+    return torch.autograd.grad(outputs=(x**2).sum(), inputs=x)[0] + 1

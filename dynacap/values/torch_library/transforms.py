@@ -80,14 +80,15 @@ def enter_dual_level(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> 
     return change(predispatch._enter_dual_level, lambda: leave, None, t, args, kwargs)
 
 
-def _is_tracked(value: Value) -> bool:
+def _is_tracked(value: Value | None) -> bool:
     return isinstance(value, TensorValue) and is_tracked(value.fake)
 
 
 @native(torch.autograd.grad)
 def gradient(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``torch.autograd.grad``, of what one of these levels tracked."""
-    outputs = args[0].items if isinstance(args[0], TupleValue | ListValue) else args[:1]
+    given = args[0] if args else kwargs.get("outputs")
+    outputs = given.items if isinstance(given, TupleValue | ListValue) else [given]
     if not transform_depth() and not any(map(_is_tracked, outputs)):
         breaks.refuse(t, breaks.AUTOGRAD, "torch.autograd.grad is called")
     return t.tensor_call(torch.autograd.grad, args, kwargs)
