@@ -78,7 +78,7 @@ wheel: setup  ## wheel and sdist, built and tried in fresh environments
 bench: setup  ## the tables of README's figures; takes many minutes
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/bench_models.py
-	$(BIN)/python benchmarks/native.py
+	env -u OMP_NUM_THREADS -u OMP_WAIT_POLICY $(BIN)/python benchmarks/native.py
 
 clean:  ## remove what the builds made; .venv stays
 	rm -rf build dist .nox .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -10,9 +10,14 @@ empty caches, the backend with those that this left, and all sides by turns, ind
 left. The first call is timed after a small function was compiled, so that no imports are counted;
 `x bw` is the time over what the memory's bandwidth, measured in the same run, allows.
 
-Tables, and `results/native.json`, where a case replaces its older self as soon as it ends; `load`
-says how busy the machine was before. `--resume 3` keeps what is younger than three hours, so that a
-run which was cut off goes on where it stopped; `--show` measures nothing, and prints the tables.
+Threads that wait for work spin for a while, as OpenMP has it by default.  On a machine that others
+use they had better sleep, which costs those most who wake threads for little:
+OMP_WAIT_POLICY=PASSIVE measures that, into a file of its own.
+
+Tables, and `results/native.json` (`native_passive.json`), where a case replaces its older self as
+soon as it ends; `load` says how busy the machine was before.  `--resume 3` keeps what is younger
+than three hours, so that a run which was cut off goes on where it stopped; `--show` measures
+nothing, and prints the tables.
 """
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ from native_tables import show
 from dynacap.config import config
 
 Found = dict[str, Any]
+KEPT = "native_passive" if os.environ.get("OMP_WAIT_POLICY", "").upper() == "PASSIVE" else "native"
 LIMIT = 300  # seconds for one measurement
 
 
@@ -79,7 +85,7 @@ def measure(name: str, backend: str, *, warm_only: bool) -> Found:
 
 def earlier() -> dict[str, Found]:
     """What the results file holds."""
-    path = RESULTS / "native.json"
+    path = RESULTS / f"{KEPT}.json"
     found: dict[str, Found] = json.loads(path.read_text())["results"] if path.exists() else {}
     return {name: found[name] for name in CASES if name in found}
 
@@ -133,7 +139,7 @@ def main() -> None:
         results[name] = one | {"bandwidth": bandwidth, "load": load, "at": time.time()}
         print(f"{name}: {time.time() - start:.1f} s, load {load:.1f}", flush=True)
         if options.backend == "native":
-            save("native", earlier() | results)
+            save(KEPT, earlier() | results)
     show(earlier() if options.resume else results, options.backend)
 
 
