@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +42,6 @@ class Built:
     slots: tuple[Source, ...]
     code: EntryCode
     graph: GraphModule | None
-    backend_seconds: float = 0.0
 
     @property
     def op_count(self) -> int:
@@ -101,16 +99,14 @@ def build_entry(
         return Built(fn, code.slots, code, None)
     sets_state = machine.tensors.state_nodes > 0
     computes = count_ops(graph) > machine.tensors.state_nodes
-    compiled, seconds = graph.forward, 0.0
+    compiled = graph.forward
     if computes and not (machine.tensors.stays_eager and makes_functional(backend)):
-        started = time.perf_counter()
         before = current_state()
         try:
             compiled = compile_graph(backend, graph, [_example(value) for value in inputs])
         finally:
             if sets_state:
                 restore_state(before)  # a backend may run the graph, and not to its end
-        seconds = time.perf_counter() - started
     recovery = Recovery(graph, compiled, sets_state, sites is not None)
     call = _graph_call(emitter, sites, flat_sources, inputs, recovery)
     code = generate_entry(emitter, result, call)
@@ -120,7 +116,7 @@ def build_entry(
         skip_code(function.__code__)
     _report(graph, code)
     # One that at most sets grad mode and the like is nothing for a backend, nor to count.
-    return Built(fn, code.slots, code, graph if computes else None, seconds)
+    return Built(fn, code.slots, code, graph if computes else None)
 
 
 def _graph_call(

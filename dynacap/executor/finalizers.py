@@ -296,6 +296,3 @@ def _gather(held: Any, found: list[Value]) -> None:
         _gather(held.stack, found)
         _gather(held.cells, found)
         found.append(held.function)
-
-
-__all__ = ["Finalizers", "close_dropped", "generator_ended", "has_finalizer", "keep_outside"]

@@ -21,21 +21,16 @@ from dynacap.values.object import PayloadValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tracer import Tracer
 
-# symbol -> (special name without underscores, operator, in-place operator)
-_BINARY: dict[str, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
-    "+": ("add", operator.add, operator.iadd),
-    "-": ("sub", operator.sub, operator.isub),
-    "*": ("mul", operator.mul, operator.imul),
-    "/": ("truediv", operator.truediv, operator.itruediv),
-    "//": ("floordiv", operator.floordiv, operator.ifloordiv),
-    "%": ("mod", operator.mod, operator.imod),
-    "**": ("pow", operator.pow, operator.ipow),
-    "@": ("matmul", operator.matmul, operator.imatmul),
-    "&": ("and", operator.and_, operator.iand),
-    "|": ("or", operator.or_, operator.ior),
-    "^": ("xor", operator.xor, operator.ixor),
-    "<<": ("lshift", operator.lshift, operator.ilshift),
-    ">>": ("rshift", operator.rshift, operator.irshift),
+# symbol -> special name without underscores
+_NAMES = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod",
+    "**": "pow", "@": "matmul", "&": "and", "|": "or", "^": "xor", "<<": "lshift",
+    ">>": "rshift",
+}  # fmt: skip
+# symbol -> (that name, operator, in-place operator)
+BINARY: dict[str, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
+    symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
+    for symbol, name in _NAMES.items()
 }
 _SEQUENCE_METHODS = {
     id(vars(kind)[name])
@@ -43,13 +38,13 @@ _SEQUENCE_METHODS = {
     for name in ("__add__", "__iadd__", "__mul__", "__rmul__", "__imul__")
     if name in vars(kind)
 }
-_UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
+UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "-": ("__neg__", operator.neg),
     "+": ("__pos__", operator.pos),
     "~": ("__invert__", operator.invert),
 }
 # symbol -> (special name, reflected special name, operator)
-_COMPARE: dict[str, tuple[str, str, Callable[..., Any]]] = {
+COMPARE: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "<": ("__lt__", "__gt__", operator.lt),
     "<=": ("__le__", "__ge__", operator.le),
     "==": ("__eq__", "__eq__", operator.eq),
@@ -62,7 +57,7 @@ _COMPARE: dict[str, tuple[str, str, Callable[..., Any]]] = {
 def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     """``left symbol right``; a symbol that ends in ``=`` is the in-place form."""
     inplace = symbol[-1] == "="
-    name, plain_op, inplace_op = _BINARY[symbol[:-1] if inplace else symbol]
+    name, plain_op, inplace_op = BINARY[symbol[:-1] if inplace else symbol]
     if type(left) is SymbolValue or type(right) is SymbolValue:
         computed: Value | None = t.tensors.symbols.arithmetic(t, symbol.rstrip("="), left, right)
         if computed is not None:
@@ -140,7 +135,7 @@ def _overrides(t: Tracer, sub: type, base: type, name: str) -> bool:
 
 def unary_op(t: Tracer, symbol: str, operand: Value) -> Value:
     """``-x``, ``+x``, ``~x``."""
-    name, real = _UNARY[symbol]
+    name, real = UNARY[symbol]
     if type(operand) is SymbolValue and symbol == "-":
         negated: Value | None = t.tensors.symbols.function(t, real, operand)
         return negated or binary_op(t, "*", operand, Const(operand.cls(-1)))
@@ -157,7 +152,7 @@ def unary_op(t: Tracer, symbol: str, operand: Value) -> Value:
 
 def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
     """``left symbol right`` for the six rich comparisons."""
-    name, reflected, real = _COMPARE[symbol]
+    name, reflected, real = COMPARE[symbol]
     if type(left) is SymbolValue or type(right) is SymbolValue:
         answer: Value | None = t.tensors.symbols.compare(t, real, left, right)
         if answer is not None:

@@ -11,6 +11,7 @@ from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.callables import ComparisonKey, GetterValue, PartialValue
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
 from dynacap.values.data_model import compare, get_attribute, get_item, instance_dict
+from dynacap.values.data_model.operators import COMPARE
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import FunctionValue
 from dynacap.values.library.handlers import (
@@ -96,10 +97,7 @@ def _register_key_comparison(name: str, symbol: str) -> None:
         return compare(t, symbol, t.call(self.compare, [self.obj, other.obj]), Const(0))
 
 
-for _name, _symbol in (
-    ("__lt__", "<"), ("__le__", "<="), ("__eq__", "=="),
-    ("__ne__", "!="), ("__gt__", ">"), ("__ge__", ">="),
-):  # fmt: skip
+for _symbol, (_name, _, _) in COMPARE.items():
     _register_key_comparison(_name, _symbol)
 
 

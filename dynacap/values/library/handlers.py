@@ -81,41 +81,27 @@ def handles_each(operations: Mapping[str, Operation], *owners: type) -> None:
 
 
 def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
-    code = function.__code__
-    most = code.co_argcount if not code.co_flags & 0x04 else 1_000_000
-    least = code.co_argcount - len(function.__defaults__ or ())
-    positional = code.co_varnames[1 : code.co_argcount]
-    only = max(code.co_posonlyargcount - 1, 0)  # of these, the first have no names for callers
-    optional = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
-    names = frozenset(optional)
-    any_name = bool(code.co_flags & 0x08)
     owner = target.__objclass__ if isinstance(target, C_METHODS) else None
-
     makes = makes_instances(target)
     unordered = owner is dict and target.__name__ in vars(OrderedDict)
-
-    def named(given: int, kwargs: dict[str, Value]) -> bool:
-        """Whether names and places together give each operand once."""
-        missing = positional[given : least - 1]
-        return (
-            (any_name or kwargs.keys() <= names)
-            and kwargs.keys().isdisjoint(positional[only:given])
-            and len(missing) == len(kwargs.keys() & set(positional[max(given, only) : least - 1]))
-        )
 
     def handler(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if owner is not None:
             args = _with_storage(t, owner, target, args)
             if unordered and issubclass(args[0].cls, OrderedDict):
                 t.graph_break("foreign-storage", f"{target.__qualname__} of an OrderedDict")
-        if makes and args:
+        if makes and not args:
+            bad_arguments(t, target, args, kwargs)
+        if makes:
             check_class(t, target, args[0])
-        if (makes and not args) or not least <= 1 + len(args) + len(kwargs) or 1 + len(args) > most:
-            bad_arguments(t, target, args, kwargs)
-        if kwargs and not named(len(args), kwargs):
-            bad_arguments(t, target, args, kwargs)
-        result = function(t, *args, **kwargs)
-        return NONE if result is None else result
+        try:
+            result = function(t, *args, **kwargs)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise
+        else:
+            return NONE if result is None else result
+        return bad_arguments(t, target, args, kwargs)  # the call did not come to run the function
 
     return handler
 

@@ -11,17 +11,11 @@ from dynacap.values import data_model as dm
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.data_model.calls import compute
 from dynacap.values.data_model.items import is_iterable
+from dynacap.values.data_model.operators import BINARY, COMPARE
 from dynacap.values.data_model.refusals import refuse
-from dynacap.values.library.handlers import Operation, handles
+from dynacap.values.library.handlers import Operation, handles, handles_rows
 from dynacap.values.library.sequences import same_or_equal
 from dynacap.values.tracer import Tracer
-
-_BINARY = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
-    "pow": "**", "matmul": "@", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<",
-    "rshift": ">>",
-}  # fmt: skip
-_COMPARE = {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}
 
 
 def _register(function: Any, apply: Callable[..., Value], symbol: str) -> None:
@@ -30,11 +24,11 @@ def _register(function: Any, apply: Callable[..., Value], symbol: str) -> None:
         return apply(t, symbol, left, right)
 
 
-for _name, _symbol in _BINARY.items():
-    _register(getattr(operator, _name), dm.binary_op, _symbol)
-    _register(getattr(operator, "i" + _name.strip("_")), dm.binary_op, _symbol + "=")
-for _name, _symbol in _COMPARE.items():
-    _register(getattr(operator, _name), dm.compare, _symbol)
+for _symbol, (_, _plain, _in_place) in BINARY.items():
+    _register(_plain, dm.binary_op, _symbol)
+    _register(_in_place, dm.binary_op, _symbol + "=")
+for _symbol, (_, _, _function) in COMPARE.items():
+    _register(_function, dm.compare, _symbol)
 
 
 _JOIN = (str, bytes, bytearray, list, tuple, deque)
@@ -71,8 +65,7 @@ _OTHERS: dict[Any, Operation] = {
     operator.setitem: lambda t, obj, key, value, /: dm.set_item(t, obj, key, value),
     operator.delitem: lambda t, obj, key, /: dm.delete_item(t, obj, key),
 }
-for _function, _meaning in _OTHERS.items():
-    handles(_function)(_meaning)
+handles_rows(_OTHERS)
 
 
 @handles(operator.length_hint)

@@ -9,6 +9,7 @@ from typing import Any
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.data_model import compare, is_same, truth
+from dynacap.values.data_model.operators import COMPARE
 from dynacap.values.data_model.refusals import like
 from dynacap.values.iterator import DequeIterator, ListIterator
 from dynacap.values.library.handlers import (
@@ -142,10 +143,7 @@ def _compare(t: Tracer, symbol: str, left: Sequence, right: Sequence) -> Value:
     return compare(t, symbol, Const(len(left.items)), Const(len(right.items)))
 
 
-for _name, _symbol in (
-    ("__eq__", "=="), ("__ne__", "!="), ("__lt__", "<"),
-    ("__le__", "<="), ("__gt__", ">"), ("__ge__", ">="),
-):  # fmt: skip
+for _symbol, (_name, _, _) in COMPARE.items():
     _register_comparison(_name, _symbol)
 
 

@@ -29,27 +29,23 @@ _busy: list[Value] = []  # containers whose text is being made
 
 def to_str(t: Tracer, value: Value) -> str:
     """``str(value)``."""
-    if isinstance(value, Const) and type(value.value) in _PLAIN:
-        return str(folded(t, str, [value]).constant())
-    return _text(t, value, "__str__", [])
+    return _text(t, str, "__str__", value)
 
 
 def to_repr(t: Tracer, value: Value) -> str:
     """``repr(value)``."""
-    if isinstance(value, Const) and type(value.value) in _PLAIN:
-        return str(folded(t, repr, [value]).constant())
-    return _text(t, value, "__repr__", [])
+    return _text(t, repr, "__repr__", value)
 
 
 def to_format(t: Tracer, value: Value, spec: str) -> str:
     """``format(value, spec)``."""
+    return _text(t, format, "__format__", value, Const(spec))
+
+
+def _text(t: Tracer, real: Callable[..., str], name: str, value: Value, *rest: Value) -> str:
     if isinstance(value, Const) and type(value.value) in _PLAIN:
-        return str(folded(t, format, [value, Const(spec)]).constant())
-    return _text(t, value, "__format__", [Const(spec)])
-
-
-def _text(t: Tracer, value: Value, name: str, args: list[Value]) -> str:
-    result = call_special(t, value, name, args)
+        return str(folded(t, real, [value, *rest]).constant())
+    result = call_special(t, value, name, [*rest])
     text = constant_of(t, result, f"{name} of {value.describe()}")
     if not isinstance(text, str):
         t.raise_error(TypeError, f"{name} returned non-string (type {type(text).__name__})")
