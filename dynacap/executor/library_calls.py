@@ -8,7 +8,8 @@ from dynacap import marks
 from dynacap.errors import SkipFrame, UserError
 from dynacap.executor.inline import Kwargs
 from dynacap.values.base import Const, NotConstant, Value, constant_or
-from dynacap.values.natives import find_native, find_polyfill, native
+from dynacap.values.data_model.calls import call_known
+from dynacap.values.natives import find_native, native
 from dynacap.values.torch_library.dynamo import find_dynamo
 
 if TYPE_CHECKING:
@@ -23,17 +24,12 @@ def library_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Va
     mark = marks.of(real)
     if mark is not None:
         return _marked(m, mark, real, args, kwargs)
-    if m.tensors.is_operation(real):
-        return m.tensor_call(real, args, kwargs)
-    function = find_polyfill(real)
-    if function is not None:
-        return m.call(m.wrap(function, None), args, kwargs)
-    return None
+    return call_known(m, real, args, kwargs)
 
 
 def _marked(m: Machine, mark: marks.Mark, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
     if mark.kind == "allow":
-        return m.tensor_call(real, args, kwargs)
+        return m.tensors.call(m, real, args, kwargs)
     if mark.kind == "graph_break":
         said = [*args, *kwargs.values()]
         text = said[0].constant() if said and type(said[0]) is Const else ""

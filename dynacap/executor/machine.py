@@ -17,25 +17,26 @@ from typing import Any, NoReturn
 from dynacap import marks
 from dynacap.break_reasons import REASONS
 from dynacap.errors import GraphBreak, UserFrame
-from dynacap.executor.exceptions import inside_try, set_context, unwind
+from dynacap.executor import exceptions, generators
+from dynacap.executor.exceptions import set_context, unwind
 from dynacap.executor.finalizers import Finalizers, close_dropped, keep_outside
 from dynacap.executor.frame import RETURN, Frame
-from dynacap.executor.generators import is_suspendable, make_generator, resume_generator
+from dynacap.executor.generators import is_suspendable, make_generator
 from dynacap.executor.inline import Kwargs, guard_code, make_frame
 from dynacap.executor.library_calls import library_call
 from dynacap.executor.outside import Outside
 from dynacap.executor.registry import HANDLERS
 from dynacap.guards.kinds import Guard
 from dynacap.hook import choose_hook
+from dynacap.values import data_model
 from dynacap.values.base import Const, NotConstant, UserRaise, Value
-from dynacap.values.data_model import call_special, find_attribute, get_attribute, get_item, unpack
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.data_model.exceptions import makes_more
-from dynacap.values.function import FunctionValue, GeneratorValue
+from dynacap.values.function import FunctionValue
 from dynacap.values.natives import find_native_code, is_whole
 from dynacap.values.object import ExceptionValue
 from dynacap.values.symbol import SymbolValue
-from dynacap.values.tensor_protocol import TensorFamily
+from dynacap.values.tensor.family import TensorFamily
 
 MAX_WORK = 1_000_000  # instructions (1.7 s) without any operation: a loop is left alone
 MAX_NESTED = 60  # nested loops; each takes several frames of the host's own stack
@@ -239,12 +240,6 @@ class Machine(Outside):
             self.guard("IdIs", fn.source, fn.real)
         return result
 
-    def resume_generator(
-        self, gen: GeneratorValue, sent: Value | None, thrown: Value | None
-    ) -> Value:
-        """Go on with a generator until its next yield."""
-        return resume_generator(self, gen, sent, thrown)
-
     # -- exceptions and breaks -------------------------------------------------------------------
     def raise_error(self, cls: type[BaseException], *args: Any) -> NoReturn:
         """Raise a built-in exception in the traced program."""
@@ -258,7 +253,7 @@ class Machine(Outside):
         if isinstance(error, AttributeError) and about is not None and error.name:
             made.slots = {"name": Const(error.name), "obj": about}
         for note in getattr(error, "__notes__", ()):
-            self.call(get_attribute(self, made, "add_note"), [Const(note)])
+            self.call(data_model.get_attribute(self, made, "add_note"), [Const(note)])
         self.throw(made)
 
     def throw(self, exc: Value) -> NoReturn:
@@ -266,40 +261,19 @@ class Machine(Outside):
         set_context(self, exc, self.handled)
         raise UserRaise(exc)
 
-    def inside_try(self) -> bool:
-        """Whether an exception raised now might meet a handler of the program's."""
-        return inside_try(self)
-
     def graph_break(
         self, reason: str, detail: str = "", hint: str = "", before: int = -1
     ) -> NoReturn:
         """Stop capture before the current instruction of the chain, or before that step of it."""
         raise GraphBreak(reason, detail, hint or REASONS[reason].hint, self.user_stack()).at(before)
 
-    # -- conveniences ----------------------------------------------------------------------------
-    def find_attribute(self, obj: Value, name: str) -> Value | None:
-        """``getattr(obj, name, None)`` without running into AttributeError."""
-        return find_attribute(self, obj, name)
-
-    def call_special(self, obj: Value, name: str, args: list[Value]) -> Value:
-        """``type(obj).name(obj, *args)``."""
-        return call_special(self, obj, name, args)
-
-    def get_item(self, obj: Value, key: Value) -> Value:
-        """``obj[key]``."""
-        return get_item(self, obj, key)
-
-    def unpack(self, obj: Value) -> list[Value]:
-        """``[*obj]``."""
-        return unpack(self, obj)
-
-    def tensor_call(self, target: Any, args: list[Value], kwargs: Kwargs) -> Value:
-        """Put a call of a torch operation into the graph."""
-        return self.tensors.call(self, target, args, kwargs)
-
-    def tensor_method(self, name: str, args: list[Value], kwargs: Kwargs) -> Value:
-        """Put a call of a tensor method into the graph."""
-        return self.tensors.method(self, name, args, kwargs)
+    # -- what stands elsewhere ---------------------------------------------------------------------
+    find_attribute = data_model.find_attribute
+    call_special = data_model.call_special
+    get_item = data_model.get_item
+    unpack = data_model.unpack
+    resume_generator = generators.resume_generator
+    inside_try = exceptions.inside_try
 
 
 def _came_of_another(error: BaseException) -> bool:

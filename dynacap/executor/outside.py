@@ -13,7 +13,6 @@ import dynacap.guards.source as sources
 from dynacap.errors import UserFrame
 from dynacap.executor.finalizers import has_finalizer
 from dynacap.executor.hashed_key import HashedKey, check_again
-from dynacap.executor.state import State
 from dynacap.guards import array_kind, caches, iterators, kinds, raw, relations, tensor_kind
 from dynacap.guards.constant import is_constant, same_constant
 from dynacap.guards.guard_set import GuardSet
@@ -36,6 +35,7 @@ from dynacap.values.container import DictValue, Key, TupleValue
 from dynacap.values.function import FunctionValue
 from dynacap.values.identity import IdentityValue
 from dynacap.values.object import CellValue, ClassChange, PayloadValue, WrittenAttribute
+from dynacap.values.tracer import Tracer
 from dynacap.values.wording import unhashable
 
 _IMMUTABLE_TYPE = 1 << 8
@@ -71,7 +71,7 @@ def _kept_as_it_is(key: Key, mapping: Any) -> bool:
     )
 
 
-class Outside(State):
+class Outside(Tracer):
     """Mirrors of outside objects and the guards on what was read of them."""
 
     look: Callable[[], None]  # breaks if much was done without any operation

@@ -8,13 +8,14 @@ from dynacap.opcodes import Instruction, decode
 from dynacap.opcodes.assemble import Assembler
 from dynacap.resume.layout import GENERATOR_FLAGS, Layout
 from dynacap.resume.plain import Prelude, load_stack, with_original
-from dynacap.resume.point import Point, PointCache, agreed, stack_kinds
+from dynacap.resume.point import Point, agreed, by_point, stack_kinds
 
 # RESUME's operand after a `yield from`, by which CPython knows that the top of the stack is the
 # iterator that send, throw and close go to.
 _YIELD_FROM = 2
 
 
+@by_point
 def generator_code(code: CodeType, point: Point) -> CodeType:
     """Return code for a generator that takes the values of a point, yields None, and goes on.
 
@@ -22,10 +23,6 @@ def generator_code(code: CodeType, point: Point) -> CodeType:
     under the value that was yielded. When the made generator has been advanced once it stands as
     the original did: what is sent, thrown, or closed arrives at that yield.
     """
-    return _BUILT.get(code, point)
-
-
-def _build(code: CodeType, point: Point) -> CodeType:
     decoded = decode(code)
     suspended = decoded.instructions[point.index]
     if code.co_flags & GENERATOR_FLAGS & ~inspect.CO_GENERATOR or suspended.op != "YIELD_VALUE":
@@ -69,6 +66,3 @@ def _suspend(out: Assembler, code: CodeType, index: int) -> Instruction:
     out.raw(step.written)
     out.op("JUMP_BACKWARD_NO_INTERRUPT", step.here + 2)
     return instructions[send.target]
-
-
-_BUILT = PointCache(_build)

@@ -8,18 +8,15 @@ from dynacap.opcodes import Instruction, assemble, decode
 from dynacap.opcodes.analysis import Kind, Stack
 from dynacap.opcodes.versions import version
 from dynacap.resume.layout import GENERATOR_FLAGS, Layout
-from dynacap.resume.point import Point, PointCache, checked_kinds
+from dynacap.resume.point import Point, by_point, checked_kinds
 
 
+@by_point
 def plain_code(code: CodeType, point: Point) -> CodeType:
     """Return code that takes the values of a point and runs the original to its end.
 
     The original bytecode is copied whole; a prelude loads the state and jumps into it.
     """
-    return _BUILT.get(code, point)
-
-
-def _build(code: CodeType, point: Point) -> CodeType:
     if code.co_flags & GENERATOR_FLAGS:
         raise ResumeError(f"{code.co_qualname}: a generator goes on as a generator")
     layout = Layout(code, point)
@@ -41,15 +38,12 @@ def _build(code: CodeType, point: Point) -> CodeType:
     return with_original(layout, out, prelude, first)
 
 
+@by_point
 def waiting_code(code: CodeType, point: Point) -> CodeType:
     """Return code for a frame that waits for a call: plain code that begins by making it.
 
     In the place of the result it takes what to call, with nothing.
     """
-    return _WAITING.get(code, point)
-
-
-def _build_waiting(code: CodeType, point: Point) -> CodeType:
     layout = Layout(code, point)
     instructions = decode(code).instructions
     call, first = instructions[point.index - 1], instructions[point.index]
@@ -155,7 +149,3 @@ def _covered(code: CodeType, prelude: Prelude, end: int, body: int) -> list[asse
         return []
     target = body + decoded.instructions[handler.target].offset // 2
     return [assemble.Covered(prelude.start, end, target, handler.depth, handler.lasti)]
-
-
-_BUILT = PointCache(_build)
-_WAITING = PointCache(_build_waiting)

@@ -1,9 +1,10 @@
 """Where a frame stands, and what it takes to stand there."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CellType, CodeType
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from dynacap.errors import ResumeError
 from dynacap.opcodes import decode
@@ -126,18 +127,19 @@ def enter(
     return Point(entry_index(code), bound=bound), values
 
 
-class PointCache(Generic[Made]):
-    """What was built for the points of each code object; it goes when the code object dies."""
+def by_point(build: Callable[[CodeType, Point], Made]) -> Callable[[CodeType, Point], Made]:
+    """Have what is built for the points of each code object be built once; it goes when the code
+    object dies.
+    """
+    built_for: CodeCache[dict[Point, Made]] = CodeCache()
 
-    def __init__(self, build: Callable[[CodeType, Point], Made]) -> None:
-        self._build = build
-        self._built: CodeCache[dict[Point, Made]] = CodeCache()
-
-    def get(self, code: CodeType, point: Point) -> Made:
-        """Return what is built for a point; the first call builds it."""
-        built = self._built.get(code)
+    @functools.wraps(build)
+    def get(code: CodeType, point: Point) -> Made:
+        built = built_for.get(code)
         if built is None:
-            built = self._built.set(code, {})
+            built = built_for.set(code, {})
         if point not in built:
-            built[point] = self._build(code, point)
+            built[point] = build(code, point)
         return built[point]
+
+    return get

@@ -12,7 +12,7 @@ from dynacap.opcodes.canonical import falls
 from dynacap.opcodes.versions import version
 from dynacap.resume.builder import Step, StepBuilder
 from dynacap.resume.moves import write_moves
-from dynacap.resume.point import Point, PointCache, checked_kinds
+from dynacap.resume.point import Point, by_point, checked_kinds
 
 # What would have to leave this frame in its midst, or comes before a frame has its cells.
 REFUSED = {
@@ -27,12 +27,9 @@ REFUSED = {
 }
 
 
+@by_point
 def step_code(code: CodeType, point: Point) -> Step:
     """Return code that runs the one instruction at a point, and where that may lead."""
-    return _BUILT.get(code, point)
-
-
-def _build(code: CodeType, point: Point) -> Step:
     pieces = decode(code).original(point.index)
     if (why := refusal(code, point.index)) is not None:
         raise ResumeError(f"{code.co_qualname}: {why}")
@@ -123,6 +120,3 @@ _WRITERS: dict[str, Callable[[StepBuilder], None]] = {
         _branch,
     ),
 }
-
-
-_BUILT = PointCache(_build)

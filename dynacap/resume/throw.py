@@ -9,9 +9,10 @@ from dynacap.opcodes import decode
 from dynacap.opcodes.analysis import Kind, Stack
 from dynacap.opcodes.assemble import Assembler, Covered, exception_table, location
 from dynacap.resume.builder import Step, StepBuilder
-from dynacap.resume.point import Point, PointCache, checked_kinds
+from dynacap.resume.point import Point, by_point, checked_kinds
 
 
+@by_point
 def throw_code(code: CodeType, point: Point) -> Step:
     """Return code that takes an exception out of the call before a point.
 
@@ -20,23 +21,16 @@ def throw_code(code: CodeType, point: Point) -> Step:
     gets the frame's line into its traceback, and nothing else of it changes. The one outcome is the
     handler; without one the exception comes out.
     """
-    return _BUILT.get(code, point)
+    return _built(code, point, checked_kinds(code, point), point.index - 1)
 
 
+@by_point
 def raise_code(code: CodeType, point: Point) -> Step:
     """The same for a frame that waits for nothing: the instruction at the point raises instead of
     running. The exception comes behind the values of the point.
     """
-    return _BUILT_HERE.get(code, point)
-
-
-def _build_here(code: CodeType, point: Point) -> Step:
     kinds = (*checked_kinds(code, point), Kind.VALUE)
     return _built(code, replace(point, depth=point.depth + 1), kinds, point.index)
-
-
-def _build(code: CodeType, point: Point) -> Step:
-    return _built(code, point, checked_kinds(code, point), point.index - 1)
 
 
 def _built(code: CodeType, point: Point, kinds: Stack, raising: int) -> Step:
@@ -117,6 +111,3 @@ def rewritten(function: FunctionType, out: Assembler, rows: list[Covered]) -> Fu
         co_exceptiontable=exception_table(rows),
     )
     return function
-
-
-_BUILT, _BUILT_HERE = PointCache(_build), PointCache(_build_here)

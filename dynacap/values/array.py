@@ -115,7 +115,7 @@ def arrays_of(values: list[Value]) -> list[ArrayValue]:
 # -- calls -----------------------------------------------------------------------------------------
 def call(t: Tracer, name: str, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
     """What ``real(*args, **kwargs)`` gives, where ``name`` is the operation that means the same."""
-    tensors: Any = t.tensors
+    tensors = t.tensors
     tensors.settle(t)
     arrays = arrays_of([*args, *kwargs.values()])
     given = [lower(t, arg) for arg in args]
@@ -135,7 +135,7 @@ def call(t: Tracer, name: str, real: Any, args: list[Value], kwargs: Kwargs) -> 
         if type(unfit.__cause__) is IndexError and len(arrays) == 1:
             t.raise_real(unfit.__cause__)
         t.graph_break(unfit.reason, str(unfit))
-    t.guards.add(_QUIET)  # type: ignore[attr-defined]
+    t.guards.add(_QUIET)
     fake = tensors.world.run(finished, (found, finish), {})
     nodes = tuple(arg.node for arg in given), {key: arg.node for key, arg in named.items()}
     node = tensors.add_node(t, "call_function", node_of(name, casts, finish), *nodes, fake)
@@ -144,7 +144,7 @@ def call(t: Tracer, name: str, real: Any, args: list[Value], kwargs: Kwargs) -> 
 
 def _run_layer(t: Tracer, name: str, target: Any, args: Any, kwargs: Any) -> Any:
     try:
-        return t.tensors.world.run(target, args, kwargs)  # type: ignore[attr-defined]
+        return t.tensors.world.run(target, args, kwargs)
     except Exception as error:
         breaks.break_on_error(t, name, error, "numpy-function")
 
@@ -156,11 +156,10 @@ def _of_constants(t: Tracer, twin: Twin) -> Value | None:
         return None if holds else made(t, twin)
     if twin.nbytes > _SMALL or twin.dtype not in TORCH_DTYPES:
         return None
-    tensors: Any = t.tensors
+    tensors = t.tensors
     held = tensors.wrap(t, torch.from_numpy(twin.copy("C")), None)
-    copy = node_of("copy", (), (Finish(held.fake.dtype, fit.strides(twin)),))
-    value: Value = tensors.array_of(*_tensor_over(t, held, copy), twin)
-    return value
+    copy = node_of("copy", (), (Finish(held.fake.dtype, fit.strides(twin)),))  # type: ignore[attr-defined]
+    return tensors.array_of(*_tensor_over(t, held, copy), twin)
 
 
 def _give(t: Tracer, node: Any, fake: Any, twin: Twin, arrays: list[ArrayValue]) -> Value:
@@ -170,15 +169,12 @@ def _give(t: Tracer, node: Any, fake: Any, twin: Twin, arrays: list[ArrayValue])
             if value.twin is twin and not isinstance(twin, np.bool_):
                 value.node = node if value.fake is fake else value.node
                 return value
-        made_now: Value = t.tensors.array_of(node, fake, twin)  # type: ignore[attr-defined]
-        return made_now
+        return t.tensors.array_of(node, fake, twin)
     if not isinstance(twin, (tuple, list)):
         return made(t, twin)
     parts: list[Value] = []
     for index, (tensor, part) in enumerate(zip(fake, twin, strict=True)):
-        item = t.tensors.add_node(  # type: ignore[attr-defined]
-            t, "call_function", operator.getitem, (node, index), {}, tensor
-        )
+        item = t.tensors.add_node(t, "call_function", operator.getitem, (node, index), {}, tensor)
         parts.append(_give(t, item, tensor, part, arrays))
     return ListValue(parts) if type(twin) is list else TupleValue(parts, type(twin))
 
@@ -203,23 +199,22 @@ def operate(t: Tracer, target: Any, args: list[Value], kwargs: Kwargs) -> Value:
         t.graph_break("numpy-interop", f"{target.__name__} of {why}")
     shared = target is not torch.tensor and issubclass(args[0].cls, np.ndarray)
     tensor = _tensor_over(t, args[0], torch.Tensor.detach if shared else torch.Tensor.clone)
-    value: Value = t.tensors.tensor_of(*tensor)  # type: ignore[attr-defined]
-    return t.tensor_method("to", [value], kwargs) if kwargs else value
+    value = t.tensors.tensor_of(*tensor)
+    return t.tensors.method(t, "to", [value], kwargs) if kwargs else value
 
 
 def to_array(t: Tracer, args: list[Value], kwargs: Kwargs) -> Value:
     """``tensor.numpy()``: an array over the tensor's memory."""
-    tensors: Any = t.tensors
+    tensors = t.tensors
     tensors.settle(t)
     twin = memory.twin_of_tensor(args[0].fake) if tensors.owns(args[0]) else None  # type: ignore[attr-defined]
     if twin is None or len(args) > 1 or kwargs:
         t.graph_break("numpy-interop", f"Tensor.numpy of a {args[0].describe()}")
-    value: Value = tensors.array_of(*_tensor_over(t, args[0], torch.Tensor.detach), twin)
-    return value
+    return tensors.array_of(*_tensor_over(t, args[0], torch.Tensor.detach), twin)
 
 
 def _tensor_over(t: Tracer, value: Any, target: Any) -> tuple[Any, Any]:
     """A tensor object of its own over the same memory, or over a copy of it."""
-    tensors: Any = t.tensors
+    tensors = t.tensors
     fake = tensors.world.run(target, (value.fake,), {})
     return tensors.add_node(t, "call_function", target, (value.node,), {}, fake), fake

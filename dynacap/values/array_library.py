@@ -32,9 +32,8 @@ builds_subclasses(np.dtype)(build_known)
 @builds_subclasses(np.ndarray)
 def build_array(t: Tracer, real: Any, source: Source | None) -> Value:
     """An array: an input of the graph."""
-    wrap: Any = t.tensors.wrap_array if type(real) is np.ndarray else build_object  # type: ignore[attr-defined]
-    value: Value = wrap(t, real, source)
-    return value
+    wrap = t.tensors.wrap_array if type(real) is np.ndarray else build_object
+    return wrap(t, real, source)
 
 
 def _operation(name: str, real: Any) -> Native:

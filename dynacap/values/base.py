@@ -99,8 +99,8 @@ class Value:
 
 
 @fields
-class Const(Value):
-    """An immutable object known by value: a number, text, None, a dtype, a range."""
+class Held(Value):
+    """An object that capture itself holds."""
 
     value: Any
 
@@ -113,6 +113,12 @@ class Const(Value):
 
     def known(self) -> Any:
         return self.value
+
+
+class Const(Held):
+    """An immutable object known by value: a number, text, None, a dtype, a range."""
+
+    __slots__ = ()
 
     def describe(self) -> str:
         return _short_repr(self.value)
@@ -146,24 +152,13 @@ class UnreadConst(Const):
 
 
 @fields
-class Known(Value):
+class Known(Held):
     """An object known by identity: a class, a module, a function written in C, an enum member.
 
     Its attributes are read from the real object, under guards if it came from outside.
     """
 
-    value: Any
     attrs: Value | None = None  # the mirror of its ``__dict__``, once touched
-
-    @property
-    def cls(self) -> type:
-        return type(self.value)
-
-    def constant(self) -> Any:
-        return self.value
-
-    def known(self) -> Any:
-        return self.value
 
     def describe(self) -> str:
         if hasattr(type(self.value).__getattribute__, "__code__"):

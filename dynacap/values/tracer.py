@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 if TYPE_CHECKING:  # only here, so that every value may import the protocol
+    from dynacap.guards.guard_set import GuardSet
+    from dynacap.guards.kinds import Guard
     from dynacap.guards.source import Source
     from dynacap.values.base import Value
     from dynacap.values.container import DictValue, Key
     from dynacap.values.function import FunctionValue, GeneratorValue
     from dynacap.values.object import CellValue
-    from dynacap.values.tensor_protocol import TensorFamily
+    from dynacap.values.tensor.family import TensorFamily
 
 
 class Tracer(Protocol):
     """The executor, as seen from the values and from the handlers of library functions."""
 
     tensors: TensorFamily
+    guards: GuardSet
+    until: tuple[Guard, ...]  # a break is one only while these hold
     mirrors: dict[int, Value]  # id of a real object -> its one value
     handled: Value | None  # the exception that is being handled now
     effects: int  # how many changes there were, of the same value too
@@ -41,6 +45,9 @@ class Tracer(Protocol):
 
     def find_attribute(self, obj: Value, name: str) -> Value | None:
         """``getattr(obj, name)``, or None where Python would raise its own AttributeError."""
+
+    def unpack(self, obj: Value) -> list[Value]:
+        """``[*obj]``: every element, by iterating."""
 
     def guard(self, kind: Any, source: Source, *expected: Any) -> None:
         """Add a guard of that kind on a source, blamed on the user's current line."""
@@ -127,10 +134,3 @@ class Tracer(Protocol):
 
     def cell_content(self, cell: CellValue) -> Value | None:
         """What a cell holds, or None if it is empty."""
-
-    # -- tensors ---------------------------------------------------------------------------------
-    def tensor_call(self, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """Put a call of a torch operation into the graph and give its result."""
-
-    def tensor_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """Put a call of a tensor method into the graph and give its result."""

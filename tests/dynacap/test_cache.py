@@ -14,10 +14,10 @@ from dynacap import log, misses
 from dynacap.capture import Attempts
 from dynacap.codegen import Emitter, emit
 from dynacap.errors import GraphBreak
-from dynacap.executor import Machine
 from dynacap.fxlite import GraphModule
 from dynacap.guards.process_state import ProcessState
 from dynacap.values.container import SetValue
+from dynacap.values.tensor.family import TensorFamily
 
 X = torch.arange(3.0)
 Backend = Callable[[GraphModule, Any], Any]
@@ -331,15 +331,15 @@ def test_interrupt_in_a_backend_leaves_no_trace(error: type[BaseException]) -> N
 
 
 def test_interrupt_in_the_midst_of_capture(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Machine.tensor_call
+    original = TensorFamily.call
     armed = [True]
 
-    def interrupted(self: Machine, *args: Any) -> Any:
+    def interrupted(self: TensorFamily, *args: Any) -> Any:
         if armed and armed.pop():
             raise KeyboardInterrupt
         return original(self, *args)
 
-    monkeypatch.setattr(Machine, "tensor_call", interrupted)
+    monkeypatch.setattr(TensorFamily, "call", interrupted)
 
     def function(x: Tensor) -> Tensor:
         with torch.no_grad():

@@ -14,7 +14,7 @@ from dynacap.values.data_model.attributes import (
     get_attribute as get_attribute,
     instance_dict as instance_dict,
 )
-from dynacap.values.data_model.calls import call_special as call_special, call_value as call_value
+from dynacap.values.data_model.calls import call_special as call_special
 from dynacap.values.data_model.items import (
     advance as advance,
     contains as contains,

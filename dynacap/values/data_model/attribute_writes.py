@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from dynacap.guards.raw import IMMUTABLE_TYPE, is_a
 from dynacap.values.base import DELETED, MISSING, Const, Known, Value
 from dynacap.values.data_model import attributes
-from dynacap.values.data_model.calls import call_special, call_value
+from dynacap.values.data_model.calls import call_special
 from dynacap.values.natives import find_setter
 from dynacap.values.object import ExceptionValue, ObjectValue, PropertyValue, WrittenAttribute
 from dynacap.values.tracer import Tracer
@@ -70,7 +70,7 @@ def _set_through(t: Tracer, raw: Any, obj: Value, name: str, value: Value) -> No
     if type(raw) is property:
         owner = t.class_attribute(obj.cls, name)
         part = attributes.property_part(t, raw, owner, "fset", obj.cls, property.__set__, None)
-        call_value(t, part, [obj, value])
+        t.call(part, [obj, value])
     elif type(raw) in attributes.C_FIELDS:
         _set_field(t, raw, obj, value)
     else:
@@ -149,7 +149,7 @@ def _delete_through(t: Tracer, raw: Any, obj: Value, name: str) -> None:
     if type(raw) is property:
         owner = t.class_attribute(obj.cls, name)
         part = attributes.property_part(t, raw, owner, "fdel", obj.cls, property.__delete__)
-        call_value(t, part, [obj])
+        t.call(part, [obj])
     elif _is_slot(raw) and isinstance(obj, ObjectValue):
         if attributes.read_field(t, raw, obj) is None:
             t.raise_error(AttributeError, name)

@@ -22,7 +22,7 @@ from dynacap.guards.thread_local import ThreadDict
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.build import builds, guard_type
 from dynacap.values.container import DictValue
-from dynacap.values.data_model.calls import C_METHODS, call_special, call_value
+from dynacap.values.data_model.calls import C_METHODS, call_special
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native, is_pure
@@ -163,7 +163,7 @@ def _bind_made(t: Tracer, made: objects.PropertyValue, obj: Value | None, cls: t
         return made.parts[0]
     if made.cls is classmethod:
         return BoundMethod(made.parts[0], t.class_value(cls))
-    return made if obj is None else call_value(t, made.parts[0], [obj])
+    return made if obj is None else t.call(made.parts[0], [obj])
 
 
 def property_part(
@@ -179,7 +179,7 @@ def property_part(
 def _bind_property(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
     if obj is None:
         return value
-    return call_value(t, property_part(t, raw, value, "fget", cls, property.__get__), [obj])
+    return t.call(property_part(t, raw, value, "fget", cls, property.__get__), [obj])
 
 
 def _bind_staticmethod(t: Tracer, raw: Any, value: Value, obj: Value | None, cls: type) -> Value:
@@ -419,7 +419,7 @@ def _module_getattr(t: Tracer, obj: Known, name: str) -> Value | None:
     attrs = instance_dict(t, obj)
     assert attrs is not None
     hook = attrs.get(t, "__getattr__")
-    return None if hook is None else call_value(t, hook, [Const(name)])
+    return None if hook is None else t.call(hook, [Const(name)])
 
 
 def no_attribute(t: Tracer, obj: Value, name: str, read: bool = True) -> NoReturn:

@@ -9,6 +9,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from dynacap.backends.torch_surface import is_operation
 from dynacap.guards.raw import IMMUTABLE_TYPE, derives, type_flags
 from dynacap.guards.source import Attr
 from dynacap.hook import field_of_function
@@ -64,11 +65,6 @@ def _bind_special(t: Tracer, raw: Any, value: Value, obj: Value, cls: type) -> V
     return call_special(t, value, "__get__", [obj, t.class_value(cls)])
 
 
-def call_value(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs | None = None) -> Value:
-    """``fn(*args, **kwargs)``."""
-    return t.call(fn, args, kwargs or {})
-
-
 def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[Value]]:
     """Unwrap bound methods and objects with ``__call__``, down to a function or a C callable."""
     for _ in range(MAX_UNWRAPPED):
@@ -100,7 +96,7 @@ def _is_callable_object(t: Tracer, fn: Value) -> bool:
     """A known object whose class has a ``__call__`` written in Python (an enum member, say)."""
     if type(fn) is not Known or isinstance(fn.value, type) or find_native(fn.value):
         return False
-    if t.tensors.is_operation(fn.value):
+    if is_operation(fn.value):
         return False
     written = getattr(type(fn.value), "__call__", None)  # noqa: B004, what kind it is matters
     return isinstance(written, types.FunctionType)
@@ -123,14 +119,9 @@ def call_resolved(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs) -> Va
 
 def call_c_function(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
     """Call a callable written in C: by its handler, as a graph node, or for real if pure."""
-    handler = find_native(real)
-    if handler is not None:
-        return handler(t, args, kwargs)
-    if t.tensors.is_operation(real):
-        return t.tensor_call(real, args, kwargs)
-    function = find_polyfill(real)
-    if function is not None:
-        return t.call(t.wrap(function, None), args, kwargs)
+    found = call_known(t, real, args, kwargs)
+    if found is not None:
+        return found
     if is_pure(real):
         return compute(t, real, args, kwargs)
     name = getattr(real, "__qualname__", None) or repr(real)
@@ -141,6 +132,17 @@ def call_c_function(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> 
         "it is written in C or touches the world outside; call it outside the compiled function,"
         " or mark it with dynacap.allow_in_graph if it only computes on tensors",
     )
+
+
+def call_known(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | None:
+    """Call a function by its handler, as an operation, or by its polyfill; None if it has none."""
+    handler = find_native(real)
+    if handler is not None:
+        return handler(t, args, kwargs)
+    if is_operation(real):
+        return t.tensors.call(t, real, args, kwargs)
+    function = find_polyfill(real)
+    return None if function is None else t.call(t.wrap(function, None), args, kwargs)
 
 
 def fold(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value | None:
@@ -181,11 +183,15 @@ def folds(*functions: Any) -> None:
 
 
 def compute(
-    t: Tracer, real: Any, args: list[Value], kwargs: Kwargs, asks: tuple[str, ...] = ASKED
+    t: Tracer,
+    real: Any,
+    args: list[Value],
+    kwargs: Kwargs | None = None,
+    asks: tuple[str, ...] = ASKED,
 ) -> Value:
     """Run a pure callable for real; operands that are no constants are stood for, and asked."""
-    folded = fold(t, real, args, kwargs)
-    return made(t, run(t, real, args, kwargs, asks)) if folded is None else folded
+    folded = fold(t, real, args, kwargs or {})
+    return made(t, run(t, real, args, kwargs or {}, asks)) if folded is None else folded
 
 
 def _settle(t: Tracer, value: TupleValue | ListValue) -> None:

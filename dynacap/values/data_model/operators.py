@@ -68,7 +68,7 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
             return folded
     target = inplace_op if inplace else plain_op
     if type(left) is not PayloadValue and t.tensors.takes_binary(left, right):
-        return t.tensor_call(target, [left, right], {})
+        return t.tensors.call(t, target, [left, right], {})
     if inplace and _is_of_numbers(t, left, f"__i{name}__"):
         result = call_special(t, left, f"__i{name}__", [right])
         if not _not_implemented(result):
@@ -144,7 +144,7 @@ def unary_op(t: Tracer, symbol: str, operand: Value) -> Value:
         if folded is not None:
             return folded
     if t.tensors.owns(operand):
-        return t.tensor_call(real, [operand], {})
+        return t.tensors.call(t, real, [operand], {})
     if t.lookup(operand.cls, name) is MISSING:
         refuse(t, real, operand)
     return call_special(t, operand, name, [])
@@ -162,7 +162,7 @@ def compare(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         if folded is not None:
             return folded
     if t.tensors.takes_binary(left, right):
-        return t.tensor_call(real, [left, right], {})
+        return t.tensors.call(t, real, [left, right], {})
     attempts = [(left, name, right), (right, reflected, left)]
     if right.cls is not left.cls and derives(right.cls, left.cls):
         attempts.reverse()

@@ -55,8 +55,7 @@ def _remembered(
     A call that is not in the cache breaks, and is captured anew once it is there.  Where many keys
     are asked for, no more are looked at.
     """
-    machine: Any = t
-    if machine.tensors.history.crowded:
+    if t.tensors.history.crowded:
         return None
     given, named = _parts(t, args), _parts(t, kwargs.values())
     if given is None or named is None:
@@ -65,7 +64,7 @@ def _remembered(
     found, kept = caches.look_up(real, key), caches.kept(key)
     source = self.source or ConstSource(real)
     if found is MISSING:
-        machine.until = (caches.Remembers(source, kept, False),)
+        t.until = (caches.Remembers(source, kept, False),)
     if found is MISSING or found is caches.UNTOLD:
         return None
     t.guard("IdIs", source, real)

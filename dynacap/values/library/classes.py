@@ -14,7 +14,7 @@ from dynacap.guards.relations import Predicate
 from dynacap.values.base import MISSING, NONE, Const, Known, Value
 from dynacap.values.build import build_known, builds_subclasses
 from dynacap.values.container import DictValue, ListValue, TupleValue
-from dynacap.values.data_model import call_special, call_value, get_attribute, truth
+from dynacap.values.data_model import call_special, get_attribute, truth
 from dynacap.values.data_model.attributes import claimed_class, make_super
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.library.attributes import attribute_or_none
@@ -66,8 +66,7 @@ def _guard_registrations(t: Tracer, cls: type, base: type) -> None:
     found = _registrations.get(t)
     if found is None:
         found = _registrations[t] = Registrations()
-        machine: Any = t
-        machine.guards.add(Predicate((), found.hold, "no class was registered for an abstract one"))
+        t.guards.add(Predicate((), found.hold, "no class was registered for an abstract one"))
     found.add(cls, base)
 
 
@@ -165,8 +164,8 @@ def _property_get(t: Tracer, self: Value, obj: Value, owner: Value = Const(None)
     if is_none(obj):
         return self
     if isinstance(self, PropertyValue):
-        return call_value(t, self.parts[0], [obj])
-    return call_value(t, get_attribute(t, self, "fget"), [obj])
+        return t.call(self.parts[0], [obj])
+    return t.call(get_attribute(t, self, "fget"), [obj])
 
 
 @handles(*(vars(kind)["__isabstractmethod__"] for kind in (property, staticmethod, classmethod)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from typing import Any, NoReturn
+from typing import Any
 
 from dynacap.values import data_model as dm
 from dynacap.values.base import MISSING, Const, Known, UserRaise, Value
@@ -27,11 +27,6 @@ from dynacap.values.wording import error_of
 
 _ALL = (dict, OrderedDict, defaultdict)
 _PLAIN_ITER = {id(dict.__iter__), id(OrderedDict.__iter__)}
-
-
-def raise_missing(t: Tracer, key: Value) -> NoReturn:
-    """``KeyError(key)``."""
-    raise_with(t, KeyError, key)
 
 
 handles(dict.__new__)(lambda t, cls, /, *args, **kwargs: DictValue(cls.known()))
@@ -119,13 +114,13 @@ def _getitem(t: Tracer, self: DictValue, key: Value, /) -> Value:
         return found
     if self.cls is not dict and t.lookup(self.cls, "__missing__") is not MISSING:
         return dm.call_special(t, self, "__missing__", [key])
-    raise_missing(t, key)
+    raise_with(t, KeyError, key)
 
 
 @handles(defaultdict.__missing__)
 def _missing(t: Tracer, self: DictValue, key: Value, /) -> Value:
     if self.default is None or is_none(self.default):
-        raise_missing(t, key)
+        raise_with(t, KeyError, key)
     value = t.call(self.default, [])
     if _KEEPS_STORED:
         return _setdefault(t, self, key, value) or value
@@ -149,7 +144,7 @@ def store(t: Tracer, self: DictValue, key: Value, value: Value, /) -> None:
 @handles(*methods("__delitem__", *_ALL))
 def _delitem(t: Tracer, self: DictValue, key: Value, /) -> None:
     if not self.delete(t, t.key_of(key)):
-        raise_missing(t, key)
+        raise_with(t, KeyError, key)
 
 
 @handles(dict.setdefault)
@@ -182,14 +177,14 @@ def pop_key(t: Tracer, self: DictValue, key: Value, default: Value | None) -> Va
     """Remove a key and give its value; an empty dict does not ask for its hash."""
     asks_all = self.real is None or t.lookup(key.cls, "__hash__") is None
     if asks_all and not self.keys(t):
-        return default if default is not None else raise_missing(t, key)
+        return default if default is not None else raise_with(t, KeyError, key)
     host_key = t.key_of(key)
     found = self.get(t, host_key)
     if found is not None:
         self.delete(t, host_key)
         return found
     if default is None:
-        raise_missing(t, key)
+        raise_with(t, KeyError, key)
     return default
 
 
@@ -216,7 +211,7 @@ def _move_to_end(t: Tracer, self: DictValue, key: Value, last: Value = Const(Tru
     host_key = t.key_of(key)
     value = self.get(t, host_key)
     if value is None:
-        raise_missing(t, key)
+        raise_with(t, KeyError, key)
     others = [] if last.constant() else [k for k in self.keys(t) if k != host_key]
     for one in (host_key, *others):
         value, keyval = self.get(t, one), self.key_value(t, one)

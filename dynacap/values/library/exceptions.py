@@ -246,8 +246,7 @@ def expect_nothing_handled(t: Tracer) -> None:
     """The caller of what is captured handles no exception: guarded, or a break."""
     if sys.exc_info()[1] is not None:
         t.graph_break("caller-exception", "the caller's exception would be seen")
-    machine: Any = t
-    machine.guards.add(Predicate((), _caller_handles_nothing, "has a caller without exception"))
+    t.guards.add(Predicate((), _caller_handles_nothing, "has a caller without exception"))
 
 
 def _caller_handles_nothing(*values: Any) -> bool:

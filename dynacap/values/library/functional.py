@@ -97,7 +97,7 @@ def _register_key_comparison(name: str, symbol: str) -> None:
         return compare(t, symbol, t.call(self.compare, [self.obj, other.obj]), Const(0))
 
 
-for _symbol, (_name, _, _) in COMPARE.items():
+for _symbol, (_name, *_) in COMPARE.items():
     _register_key_comparison(_name, _symbol)
 
 

@@ -22,7 +22,7 @@ from dynacap.values.base import (
     is_none as is_none,
 )
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
-from dynacap.values.data_model.calls import C_METHODS, call_special, compute
+from dynacap.values.data_model.calls import C_METHODS, call_special
 from dynacap.values.library.misuse import (
     bad_arguments,
     check_class,
@@ -162,13 +162,6 @@ def index_of(t: Tracer, value: Value, message: str = "") -> int:
     if not issubclass(found.cls, int) and not t.tensors.owns(found):
         t.raise_error(TypeError, f"__index__ returned non-int (type {found.title})")
     return int(constant_of(t, found, "an index"))
-
-
-def folded(
-    t: Tracer, real: Any, args: list[Value], kwargs: dict[str, Value] | None = None
-) -> Value:
-    """Run a pure callable for real."""
-    return compute(t, real, args, kwargs or {})
 
 
 def not_implemented() -> Value:

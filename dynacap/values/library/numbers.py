@@ -13,7 +13,7 @@ from dynacap.values.data_model.calls import compute
 from dynacap.values.data_model.operators import two_sided
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.identity import IdentityValue
-from dynacap.values.library.handlers import constant_of, folded, handles, is_none, real_of_known
+from dynacap.values.library.handlers import constant_of, handles, is_none, real_of_known
 from dynacap.values.natives import native
 from dynacap.values.object import payload_of
 from dynacap.values.symbol import SymbolValue
@@ -45,8 +45,8 @@ def _register_conversion(kind: Any) -> None:
         if len(args) == 1 and args[0].cls is kind and not kwargs:
             return args[0]
         if len(args) == 1 and t.tensors.owns(args[0]) and not kwargs:
-            return t.tensor_method(f"__{kind.__name__}__", [args[0]], {})
-        return folded(t, kind, list(args), kwargs)
+            return t.tensors.method(t, f"__{kind.__name__}__", [args[0]], {})
+        return compute(t, kind, list(args), kwargs)
 
 
 for _kind in (int, float):
@@ -57,7 +57,7 @@ def _register_maker(owner: Any, name: str) -> None:
     @handles(vars(owner)[name])
     def make(t: Tracer, cls: Value, /, *args: Value, **kwargs: Value) -> Value:
         """Of a subclass: a call of the class with what the built-in type makes."""
-        found = folded(t, getattr(owner, name), list(args), kwargs)
+        found = compute(t, getattr(owner, name), list(args), kwargs)
         return found if cls.known() is owner else t.call(cls, [found])
 
 
@@ -68,8 +68,8 @@ for _maker in ((int, "from_bytes"), (float, "fromhex"), (bytes, "fromhex")):
 @handles(round)
 def _round(t: Tracer, number: Value, ndigits: Value | None = None) -> Value:
     if t.tensors.owns(number):
-        return t.tensor_method("round", [number], {"decimals": ndigits} if ndigits else {})
-    return folded(t, round, [number], {} if ndigits is None else {"ndigits": ndigits})
+        return t.tensors.method(t, "round", [number], {"decimals": ndigits} if ndigits else {})
+    return compute(t, round, [number], {} if ndigits is None else {"ndigits": ndigits})
 
 
 @handles(divmod)
@@ -82,7 +82,7 @@ def _divmod(t: Tracer, left: Value, right: Value, /) -> Value:
 
 @handles(pow)
 def _pow(t: Tracer, base: Value, exp: Value, mod: Value = Const(None)) -> Value:
-    return binary_op(t, "**", base, exp) if is_none(mod) else folded(t, pow, [base, exp, mod])
+    return binary_op(t, "**", base, exp) if is_none(mod) else compute(t, pow, [base, exp, mod])
 
 
 @handles(hash)

@@ -143,7 +143,7 @@ def _compare(t: Tracer, symbol: str, left: Sequence, right: Sequence) -> Value:
     return compare(t, symbol, Const(len(left.items)), Const(len(right.items)))
 
 
-for _symbol, (_name, _, _) in COMPARE.items():
+for _symbol, (_name, *_) in COMPARE.items():
     _register_comparison(_name, _symbol)
 
 

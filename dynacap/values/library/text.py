@@ -15,9 +15,10 @@ from typing import Any
 from dynacap.values.base import Const, Value, constant_or
 from dynacap.values.container import DictValue, SetValue
 from dynacap.values.data_model import call_special
+from dynacap.values.data_model.calls import compute
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import FunctionValue
-from dynacap.values.library.handlers import NONE, constant_of, folded, handles
+from dynacap.values.library.handlers import NONE, constant_of, handles
 from dynacap.values.library.sets import ordered
 from dynacap.values.natives import native_code
 from dynacap.values.stand_in import run, shown
@@ -44,7 +45,7 @@ def to_format(t: Tracer, value: Value, spec: str) -> str:
 
 def _text(t: Tracer, real: Callable[..., str], name: str, value: Value, *rest: Value) -> str:
     if isinstance(value, Const) and type(value.value) in _PLAIN:
-        return str(folded(t, real, [value, *rest]).constant())
+        return str(compute(t, real, [value, *rest]).constant())
     result = call_special(t, value, name, [*rest])
     text = constant_of(t, result, f"{name} of {value.describe()}")
     if not isinstance(text, str):
@@ -58,7 +59,7 @@ def _str(
 ) -> Value:
     if encoding is not None or errors is not None:
         given = {"encoding": encoding, "errors": errors}
-        return folded(t, str, [obj], {k: v for k, v in given.items() if v is not None})
+        return compute(t, str, [obj], {k: v for k, v in given.items() if v is not None})
     return Const(to_str(t, obj))
 
 

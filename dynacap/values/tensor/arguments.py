@@ -40,18 +40,8 @@ def lower(t: Tracer, value: Value) -> Pair:
 
 def lower_all(t: Tracer, args: list[Value]) -> tuple[list[Any], list[Any]]:
     """The same for positional arguments."""
-    nodes: list[Any] = []
-    fakes: list[Any] = []
-    for value in args:
-        kind = type(value)
-        if kind is TensorValue:
-            nodes.append(value.node)  # type: ignore[attr-defined]
-            fakes.append(value.fake)  # type: ignore[attr-defined]
-        else:
-            node, fake = lower(t, value)
-            nodes.append(node)
-            fakes.append(fake)
-    return nodes, fakes
+    pairs = [lower(t, value) for value in args]
+    return [node for node, _ in pairs], [fake for _, fake in pairs]
 
 
 def lower_keywords(t: Tracer, kwargs: dict[str, Value]) -> tuple[dict[str, Any], dict[str, Any]]:

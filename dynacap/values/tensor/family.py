@@ -18,7 +18,7 @@ from torch.utils._device import DeviceContext
 from dynacap.backends import torch_state
 from dynacap.backends.fakes.world import FakeWorld
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
-from dynacap.backends.torch_surface import DUNDERS, REFLECTED, is_operation, method_name
+from dynacap.backends.torch_surface import DUNDERS, REFLECTED, method_name
 from dynacap.config import config
 from dynacap.errors import GraphBreak
 from dynacap.fxlite.graph import Graph
@@ -143,10 +143,6 @@ class TensorFamily:
         if type(left) is ArrayValue or type(right) is ArrayValue:
             return takes(left) and takes(right)
         return type(right) is TensorValue and _is_number(left)
-
-    def is_operation(self, real: Any) -> bool:
-        """Whether a callable belongs to torch's operator surface and goes into the graph."""
-        return is_operation(real)
 
     # -- tensors ---------------------------------------------------------------------------------
     def wrap(self, t: Tracer, real: Any, source: Source | None) -> Value:
@@ -402,18 +398,9 @@ class TensorFamily:
         assert attrs is not None
         attrs.set(t, name, Const(name), value)
 
-    def get_item(self, t: Tracer, obj: Value, key: Value) -> Value:
-        """``tensor[key]``."""
-        return indexing.get_item(self, t, obj, key)
-
-    def set_item(self, t: Tracer, obj: Value, key: Value, value: Value) -> None:
-        """``tensor[key] = value``."""
-        indexing.set_item(self, t, obj, key, value)
-
-    def iterate(self, t: Tracer, obj: Value) -> Value:
-        """``iter(tensor)``."""
-        assert isinstance(obj, TensorValue)
-        return indexing.iterate(self, t, obj)
+    get_item = indexing.get_item
+    set_item = indexing.set_item
+    iterate = indexing.iterate
 
     def truth(self, t: Tracer, obj: Value) -> bool:
         """``bool(tensor)``: known only when the data are."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def get_item(family: TensorFamily, t: Tracer, obj: Value, key: Value) -> Value:
-    """A view or a copy, as torch decides from the key."""
+    """``tensor[key]``: a view or a copy, as torch decides from the key."""
     assert isinstance(obj, TensorValue)
     if type(key) is Const and key.value is True:
         obj = _get(family, t, obj, Const(None))  # a mask of no dimensions: a copy with one more
@@ -42,13 +42,14 @@ def _without_mask(t: Tracer, obj: TensorValue, key: ListValue) -> ListValue:
 
 
 def set_item(family: TensorFamily, t: Tracer, obj: Value, key: Value, value: Value) -> None:
-    """A write in place."""
+    """``tensor[key] = value``: a write in place."""
     args = [obj, key, value]
     family.emit(t, "call_function", operator.setitem, args, {})
 
 
-def iterate(family: TensorFamily, t: Tracer, obj: TensorValue) -> Value:
-    """As ``Tensor.__iter__`` does it: all slices at once."""
+def iterate(family: TensorFamily, t: Tracer, obj: Value) -> Value:
+    """``iter(tensor)``, as ``Tensor.__iter__`` does it: all slices at once."""
+    assert isinstance(obj, TensorValue)
     if obj.fake.dim() == 0:
         t.raise_error(TypeError, "iteration over a 0-d tensor")
     slices = family.method(t, "unbind", [obj, Const(0)], {})
@@ -60,4 +61,4 @@ def length(t: Tracer, obj: TensorValue) -> Value:
     """``len(tensor)``."""
     if obj.fake.dim() == 0:
         t.raise_error(TypeError, "len() of a 0-d tensor")
-    return t.tensor_method("size", [obj, Const(0)], {})
+    return t.tensors.method(t, "size", [obj, Const(0)], {})

@@ -56,7 +56,7 @@ def apply_function(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Va
         recording and isinstance(a, TensorValue) and a.fake.requires_grad for a in operands
     ]
     context = ContextValue(cls._backward_cls, needs_grad)
-    family: Any = t.tensors
+    family = t.tensors
     last = family.graph._root.prev
     result = _run_forward(t, args[0], context, operands)
     outputs = result.items if isinstance(result, TupleValue) else [result]
@@ -70,7 +70,7 @@ def apply_function(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Va
 
 def _run_forward(t: Tracer, cls: Value, context: ContextValue, operands: list[Value]) -> Value:
     recording = torch.is_grad_enabled()
-    family: Any = t.tensors
+    family = t.tensors
     family.set_recording(False)
     touched = set(t.touched)
     try:
@@ -104,7 +104,7 @@ def _add_node(
     outputs = result.items if isinstance(result, TupleValue) else [result]
     fakes: list[Any] = []
     grad_source = next(compress(operands, context.needs_grad), None)
-    family: Any = t.tensors
+    family = t.tensors
     for output in outputs:
         if not isinstance(output, TensorValue):
             fakes.append(output.constant())
@@ -115,8 +115,7 @@ def _add_node(
             torch._mirror_autograd_meta_to(grad_source.fake, fake)  # type: ignore[attr-defined]
         fakes.append(fake)
     given = tuple(fakes) if isinstance(result, TupleValue) else fakes[0]
-    made: Value = family.emit_known(t, cls.apply, operands, given)
-    return made
+    return family.emit_known(t, cls.apply, operands, given)
 
 
 def _refuse(t: Tracer, cls: type, what: str) -> NoReturn:

@@ -62,7 +62,7 @@ folds(torch.device, torch.finfo, torch.iinfo, torch.broadcast_shapes)
 @native(torch.Tensor)
 def make_tensor(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``torch.Tensor(data)`` and ``torch.Tensor(sizes)``: an operation like ``torch.tensor``."""
-    return t.tensor_call(torch.Tensor, args, kwargs)
+    return t.tensors.call(t, torch.Tensor, args, kwargs)
 
 
 _GIVE_SIZES = frozenset({"__add__", "__radd__", "__mul__", "__rmul__", "__getitem__"})

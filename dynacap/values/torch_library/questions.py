@@ -117,9 +117,8 @@ def _ask(
     if answer is None:
         name = function.__name__
         t.graph_break("unsupported-call", f"{name} is asked of what is no constant")
-    machine: Any = t
-    if function in _SETTINGS and function not in machine.tensors.set_here:
-        machine.guards.add(_still(function, answer.constant()))
+    if function in _SETTINGS and function not in t.tensors.set_here:
+        t.guards.add(_still(function, answer.constant()))
     return answer
 
 

@@ -46,7 +46,7 @@ def change(
         result = setter(*given, **named)
     except Exception as error:
         t.raise_real(error)
-    family: Any = t.tensors
+    family = t.tensors
     family.when_capture_ends(undone)
     family.set_here.add(current)
     family.add_state_node(t, setter, tuple(given), named)
@@ -101,7 +101,7 @@ def enter_inference_mode(t: Tracer, args: list[Value], kwargs: dict[str, Value])
     assert mode is not None
     (enabled,) = _constants(t, _enter_inference_mode, [mode])
     context = _enter_inference_mode(enabled)
-    family: Any = t.tensors
+    family = t.tensors
     family.open_contexts.append(context)
     family.when_capture_ends(lambda: _close(family, context))
     node = family.add_state_node(t, _enter_inference_mode, (enabled,))
@@ -117,7 +117,7 @@ def exit_inference_mode(t: Tracer, args: list[Value], kwargs: dict[str, Value]) 
     held = find_attribute(t, args[0], "_inference_mode_context")
     if not isinstance(held, OpaqueValue):
         return t.graph_break("inference-mode", "inference mode was entered before this point")
-    family: Any = t.tensors
+    family = t.tensors
     _close(family, family.contexts.pop(id(held)))
     family.add_state_node(t, _exit_inference_mode, (held.node,))
     return Const(None)

@@ -30,9 +30,10 @@ def group_tensors(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Val
 
 def _known(t: Tracer, result: Any) -> Value:
     """A result whose tensors are all known."""
-    family: Any = t.tensors
+    family = t.tensors
     if isinstance(result, torch.Tensor):
-        found: Value = family.known_tensor(result)
+        found: Value | None = family.known_tensor(result)
+        assert found is not None
         return found
     if isinstance(result, list):
         return ListValue([_known(t, item) for item in result])

@@ -91,4 +91,4 @@ def gradient(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     outputs = given.items if isinstance(given, TupleValue | ListValue) else [given]
     if not transform_depth() and not any(map(_is_tracked, outputs)):
         breaks.refuse(t, breaks.AUTOGRAD, "torch.autograd.grad is called")
-    return t.tensor_call(torch.autograd.grad, args, kwargs)
+    return t.tensors.call(t, torch.autograd.grad, args, kwargs)
