@@ -80,6 +80,14 @@ evaluate_aside(PyThreadState *tstate, Frame *frame, int throwflag)
     return result;
 }
 
+/* Where any evaluator is set, a trace function is told of one exception more for what an await or
+ * `yield from` gives (from 3.12 on). */
+static int
+is_traced_await(PyThreadState *tstate, Frame *frame)
+{
+    return tstate->c_tracefunc != NULL && frame_code(frame)->co_flags & ANY_GENERATOR;
+}
+
 static PyObject *
 evaluate_below(PyThreadState *tstate, Frame *frame, int throwflag)
 {
@@ -92,7 +100,7 @@ evaluate_below(PyThreadState *tstate, Frame *frame, int throwflag)
          * handed it back, since it was put on top of ours and then we on top of it. */
         return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
     }
-    if (thread->depth >= DEPTH_LIMIT || c_recursion_is_low(tstate)) {
+    if (thread->depth >= DEPTH_LIMIT || c_recursion_is_low(tstate) || is_traced_await(tstate, frame)) {
         return evaluate_aside(tstate, frame, throwflag);
     }
     const Frame *outer = thread->passing;

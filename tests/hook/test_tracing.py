@@ -27,6 +27,14 @@ def fails() -> None:
     raise KeyError
 
 
+async def answers() -> int:
+    return 1
+
+
+async def waits() -> int:
+    return await answers() + await answers()
+
+
 class Tracer:
     """Notes the events of this file's functions."""
 
@@ -94,6 +102,22 @@ def test_trace_function_sees_the_same(hook: Hook, kind: Any) -> None:
 
 def calls_of(tracer: Tracer, *names: str) -> list[Event]:
     return [event for event in tracer.events if event[1] in names]
+
+
+def test_what_an_await_gives_is_told_of_as_without(hook: Hook) -> None:
+    def eager() -> None:
+        with pytest.raises(StopIteration):
+            waits().send(None)
+
+    def hooked() -> None:
+        with hook.active(lambda function: None):
+            eager()
+
+    expected, tracer = Tracer(), Tracer()
+    watched(expected, eager)
+    watched(tracer, hooked)
+    assert calls_of(tracer, "waits", "answers") == calls_of(expected, "waits", "answers")
+    assert ("call", "answers", 0) in tracer.events
 
 
 def test_no_frame_is_replaced_that_is_traced(hook: Hook, replace: Function) -> None:
