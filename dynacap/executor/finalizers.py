@@ -18,7 +18,7 @@ from dynacap.executor.exceptions import handlers_around
 from dynacap.executor.frame import Frame
 from dynacap.guards.generators import KINDS, is_over
 from dynacap.guards.raw import IMMUTABLE_TYPE, MISSING, derives, type_lookup
-from dynacap.values.base import Lazy, UserRaise, Value
+from dynacap.values.base import Known, Lazy, UserRaise, Value
 from dynacap.values.container import ListValue, Stored, TupleValue
 from dynacap.values.function import GeneratorValue
 from dynacap.values.library.generators import close_generator
@@ -104,7 +104,7 @@ def death_shows(value: Value | None) -> bool:
         refers = issubclass(kind, (weakref.ref, *weakref.ProxyTypes))
         return refers or (kind.__weakrefoffset__ != 0 and not plain)
     if type(value) is not GeneratorValue:
-        return False
+        return type(value) is Known and _is_noticed(value.value)  # a class: its bases know it
     if value.cls is types.CoroutineType or value.state in ("suspended", "outside"):
         return True
     return value.state == "new" and any(map(death_shows, value.frame.locals))

@@ -1,6 +1,7 @@
 """Generators that die while put aside, weak references, finalizers: as CPython has them."""
 
 import contextlib
+import gc
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -195,6 +196,14 @@ def test_local_keeps_the_target_of_a_weak_reference(x: Tensor) -> Any:
     y = x + 1
     tell()
     return y, pointer() is None
+
+
+@program((X,), breaks=None)
+def test_a_base_knows_a_class_that_only_a_local_holds(x: Tensor) -> Any:
+    base = type("Base", (), {})
+    derived = type("Derived", (base,), {})  # noqa: F841
+    gc.collect()
+    return x + 1, [cls.__name__ for cls in base.__subclasses__()]
 
 
 @program((X,), breaks=None)
