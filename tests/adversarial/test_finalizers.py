@@ -203,7 +203,7 @@ def test_a_base_knows_a_class_that_only_a_local_holds(x: Tensor) -> Any:
     base = type("Base", (), {})
     derived = type("Derived", (base,), {})  # noqa: F841
     gc.collect()
-    return x + 1, [cls.__name__ for cls in base.__subclasses__()]
+    return x + 1, len(type.__subclasses__(base))
 
 
 @program((X,), breaks=None)
