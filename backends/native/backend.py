@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -34,7 +33,7 @@ from dynacap.backends.native.build import (
     library_path,
 )
 from dynacap.backends.native.c.program import Source, program_source
-from dynacap.backends.native.describe import description
+from dynacap.backends.native.describe import description, known_of_symbols
 from dynacap.backends.native.known import kinds, noted_calls, noted_constants, noted_kinds, part_of
 from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
@@ -132,7 +131,12 @@ def _compiled(
     note = find_note(key, compiler)
     if note is not None:
         return compile_again(graph_module, example_inputs, make.again, eager, note)
-    keep = functools.partial(keep_note, key, compiler)
+    before = known_of_symbols(graph_module)
+
+    def keep(note: Note) -> None:
+        if known_of_symbols(graph_module) == before:  # else a guard would be missed that it needs
+            keep_note(key, compiler, note)
+
     return compile_traced(graph_module, example_inputs, make, eager, keep)
 
 

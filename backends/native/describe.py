@@ -2,7 +2,8 @@
 
 The words name what is called only where every process means the same by the name: operators and
 functions of torch's own, and of Python's ``operator`` and ``math``.  A graph that holds anything
-else, a tensor or a size that varies among it, has no description.
+else, a tensor among it, has no description.  Sizes that vary are said as torch's expressions, with
+all that is known of their symbols: only where tracing adds nothing to that may a graph be noted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import Any
 import torch
 from torch._functorch import config as functorch_config
 
-from dynacap.backends.native.aten.inputs import share_memory
+from dynacap.backends.native.aten.inputs import is_variable, shape_env, share_memory
+from dynacap.backends.native.aten.trace import needs_gradient
 from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors
 from dynacap.fxlite import GraphModule, Node
 from dynacap.fxlite.printer import example_value
@@ -36,6 +38,7 @@ _WORDS = frozenset({
     torch.dtype, torch.device, torch.layout, torch.memory_format,
 })  # fmt: skip
 _NESTS = frozenset({tuple, list, torch.Size})
+_SYMBOLIC = frozenset({torch.SymInt, torch.SymFloat})
 _NOTHING = ModuleType("nothing")
 _TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 
@@ -48,9 +51,12 @@ def description(graph_module: GraphModule, example_inputs: Sequence[Any]) -> str
     """The words; None if there are none for something in the graph."""
     graph = graph_module.graph
     try:
+        if has_symbols(graph_module) and needs_gradient(graph_module, example_inputs):
+            raise _NoWords("sizes that vary are saved for the backward pass")
         lines = [
             *_circumstances(),
             *_circumstances_of_gradients(example_inputs),
+            known_of_symbols(graph_module),
             *map(_input, graph.placeholders, example_inputs),
             *map(_node, graph.nodes),
         ]
@@ -58,6 +64,20 @@ def description(graph_module: GraphModule, example_inputs: Sequence[Any]) -> str
         return None
     shared = ("alone", "shared")[share_memory(example_inputs)]
     return "\n".join([*lines, shared])
+
+
+def has_symbols(graph_module: GraphModule) -> bool:
+    """Whether a size or a number in a graph's inputs varies."""
+    return any(is_variable(example_value(node)) for node in graph_module.graph.placeholders)
+
+
+def known_of_symbols(graph_module: GraphModule) -> str:
+    """All that torch knows of the symbols in the inputs' sizes, and what they are now."""
+    env = shape_env(graph_module)
+    if env is None:
+        return "no symbols"
+    told = [guard.expr for guard in env.guards]
+    return str((told, env.var_to_range, env.replacements, env.divisible, env.backed_var_to_val))
 
 
 def _circumstances() -> Iterator[str]:
@@ -95,14 +115,14 @@ def _input(node: Node, value: Any) -> str:
     example = example_value(node)
     if type(value) not in _TENSORS:
         return f"{node.name} = {_said(value)} {_said(example)}"
-    for size in (*example.shape, *example.stride()) if example is not None else ():
-        if type(size) is not int:
-            raise _NoWords("a size varies")
+    sizes = ""
+    if is_variable(example):
+        sizes = f"{example.shape} {example.stride()} {example.storage_offset()}"
     kind = value.dtype, value.device, value.layout, value.is_inference()
     gradient = (value.requires_grad, value.is_leaf) if value.requires_grad else ()
     if value.layout is not torch.strided:
         raise _NoWords("a layout without strides")
-    return f"{node.name} = {kind} {gradient} {tuple(value.shape)} {value.stride()}"
+    return f"{node.name} = {kind} {gradient} {tuple(value.shape)} {value.stride()} {sizes}"
 
 
 def _node(node: Node) -> str:
@@ -120,6 +140,8 @@ def _said(value: Any) -> str:
         return f"%{value.name}"
     if kind in _WORDS:
         return repr(value)
+    if kind in _SYMBOLIC:
+        return f"{kind.__name__}({value.node.expr})"
     if kind in _NESTS:
         return f"{kind.__name__}({', '.join(map(_said, value))})"
     if kind is slice:

@@ -10,12 +10,15 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._sympy.symbol import SymT, make_symbol
 
 from dynacap.backends.native.aten.trace import Note
 from dynacap.backends.native.c.program import Source
 from dynacap.backends.native.loops.program import Buffer, Call, Number, Program, is_symbolic
 
 _PLAIN = (bool, int, float, str, type(None))
+_NUMBERS = (int, float)
+_NUMBERS_BY_NAME = {kind.__name__: kind for kind in _NUMBERS}
 _OF_TORCH = (torch.dtype, torch.layout, torch.memory_format)
 _MOST = 4096  # elements of a constant that is kept in a note
 
@@ -43,24 +46,20 @@ def _output_kind(value: Any) -> Any:
 def part_of(program: Program, source: Source, library: str) -> Note | None:
     """What to note of one library; None for what holds more than there are words for."""
     inputs, outputs = kinds(program)
-    if {int, float} & {*outputs}:
-        return None
-    if not all(kind is None or type(kind[0]) in _PLAIN for kind in outputs):
-        return None
     try:
         held = {
+            "outputs": list(map(_output_words, outputs)),
             "steps": _steps(source),
             "constants": [_tensor_words(buffer.value) for buffer in source.constants],
         }
     except _NoWords:
         return None
-    return {"library": library, "inputs": inputs.decode(), "outputs": outputs, **held}
+    return {"library": library, "inputs": inputs.decode(), **held}
 
 
 def noted_kinds(part: Note) -> tuple[bytes, tuple[Any, ...]]:
     """The kinds again."""
-    outputs = tuple(None if kind is None else tuple(kind) for kind in part["outputs"])
-    return part["inputs"].encode(), outputs
+    return part["inputs"].encode(), tuple(map(_output, part["outputs"]))
 
 
 def noted_calls(part: Note) -> dict[int, Call]:
@@ -75,6 +74,18 @@ def noted_constants(part: Note) -> tuple[torch.Tensor, ...]:
 
 class _NoWords(Exception):
     """Something that is not kept on disk."""
+
+
+def _output_words(kind: Any) -> Any:
+    if kind in _NUMBERS:
+        return kind.__name__
+    if kind is not None and type(kind[0]) not in _PLAIN:
+        raise _NoWords
+    return kind
+
+
+def _output(words: Any) -> Any:
+    return tuple(words) if isinstance(words, list) else _NUMBERS_BY_NAME.get(words)
 
 
 def _steps(source: Source) -> list[Any]:
@@ -104,7 +115,11 @@ def _words(value: Any) -> Any:
     if kind is dict:
         return {"dict": {name: _words(item) for name, item in value.items()}}
     if kind is Buffer:
-        return {"given": ""}
+        return {"given": "tensor"}
+    if kind is Number:
+        return {"given": "float"}
+    if is_symbolic(value):
+        return {"given": "size"}
     if kind is torch.device:
         return {"device": str(value)}
     if kind in _OF_TORCH:
@@ -121,10 +136,16 @@ def _value(words: Any) -> Any:
     return _READ[word](content)
 
 
+# A step only has to know where something is given, and what kind of thing.
+_GIVEN = {
+    "tensor": Buffer("given", torch.float32, (), ()),
+    "float": Number("given"),
+    "size": make_symbol(SymT.SIZE, 0),
+}
 _READ: dict[str, Callable[[Any], Any]] = {
     "dict": lambda content: {name: _value(item) for name, item in content.items()},
     "device": torch.device,
-    "given": lambda _: Buffer("given", torch.float32, (), ()),
+    "given": _GIVEN.__getitem__,
     "torch": functools.partial(getattr, torch),
 }
 

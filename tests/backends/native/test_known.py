@@ -11,6 +11,8 @@ import torch.nn.functional as F
 
 import dynacap
 from dynacap.backends.native import backend
+from dynacap.backends.native.aten import trace
+from dynacap.backends.native.aten.inputs import shape_env
 
 pytestmark = [pytest.mark.torch, pytest.mark.cc, pytest.mark.usefixtures("own_cache")]
 Fn = Callable[..., Any]
@@ -203,6 +205,62 @@ def test_what_is_damaged_is_made_again(
     run(lambda x: x * 3, torch.ones(3))
     assert len(written) == 2
     run(lambda x: x * 3, torch.ones(3))
+    assert len(written) == 2
+
+
+VARYING: dict[str, Fn] = {
+    "pointwise": lambda x: (x + 1).exp() * torch.sigmoid(x),
+    "products": lambda x: (x @ x.t()).softmax(-1) @ x,
+    "sizes as results": lambda x: (x.shape[0] * 2 + 1, x.reshape(-1), x.numel() // 2),
+    "sizes as operands": lambda x: x / x.shape[0] + torch.arange(x.shape[1]),
+    "halves": lambda x: x[: x.shape[0] // 2].repeat(3, 1),
+    "a library function": lambda x: F.layer_norm(F.pad(x, (1, 2)), (x.shape[1] + 3,)),
+    "windows": lambda x: F.avg_pool1d(x[None], 2).sum(-1),
+}
+
+
+@pytest.mark.parametrize("name", VARYING)
+def test_graphs_of_sizes_that_vary_are_found_again(name: str, written: list[Any]) -> None:
+    fn = VARYING[name]
+    captures = []
+    for _ in range(2):
+        dynacap.reset()
+        compiled = dynacap.compile(fn, backend="native", dynamic=True)
+        for shape in ((4, 6), (8, 6), (5, 7), (2, 3), (9, 9)):
+            x = torch.randn(shape)
+            torch.testing.assert_close(compiled(x), fn(x))
+        captures.append(dynacap.counters()["frames"])
+    assert len(written) == captures[0] == captures[1]
+
+
+def test_a_float_that_varies_is_found_again(written: list[Any]) -> None:
+    for _ in range(2):
+        dynacap.reset()
+        compiled = dynacap.compile(lambda x, n: x * n + n / 2, backend="native")
+        for number in (0.5, 1.5, -2.0):
+            torch.testing.assert_close(
+                compiled(torch.ones(3), number), torch.ones(3) * 1.5 * number
+            )
+    assert len(written) == 2  # it varies from its second value on
+
+
+def test_what_tracing_asks_of_sizes_keeps_a_graph_from_being_noted(
+    written: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traced = trace.compile_traced
+
+    def asking(graph_module: Any, *rest: Any) -> Any:
+        env = shape_env(graph_module)
+        (symbol,) = env.backed_var_to_val
+        assert not env.evaluate_expr(symbol > 100)
+        return traced(graph_module, *rest)
+
+    monkeypatch.setattr(backend, "compile_traced", asking)
+    for _ in range(2):
+        dynacap.reset()
+        x = torch.randn(5)
+        dynacap.mark_dynamic(x, 0)
+        torch.testing.assert_close(dynacap.compile(torch.sin, backend="native")(x), x.sin())
     assert len(written) == 2
 
 
