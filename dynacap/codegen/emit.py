@@ -38,6 +38,7 @@ from dynacap.values.container import (
 )
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.exceptions import expect_nothing_handled
+from dynacap.values.natives import registers
 from dynacap.values.object import (
     CellValue,
     ExceptionValue,
@@ -430,8 +431,9 @@ def _exception(e: Emitter, value: ExceptionValue) -> str:
             expect_nothing_handled(e.machine)  # it would be the context
     if value.cause is not None or value.context is not None or value.suppress_context:
         cause, context = e.expr(value.cause or NONE), e.expr(value.context or NONE)
-        link = e.helper(runtime.link_exception)
-        e.line(f"{link}({name}, {cause}, {context}, {value.suppress_context})")
+        e.line(f"{name}.__cause__ = {cause}")
+        e.line(f"{name}.__context__ = {context}")
+        e.line(f"{name}.__suppress_context__ = {value.suppress_context}")
     return name
 
 
@@ -517,15 +519,4 @@ _RULES: dict[type, Rule] = {
     PropertyValue: _property,
     SuperValue: _super,
 }
-
-
-def rebuilds(kind: type) -> Callable[[Rule], Rule]:
-    """Register how values of a class are rebuilt, for the modules above this one."""
-
-    def register(rule: Rule) -> Rule:
-        if kind in _RULES:
-            raise ValueError(f"{kind.__name__} has a rule already")
-        _RULES[kind] = rule
-        return rule
-
-    return register
+rebuilds = registers(_RULES)  # how values of a class are rebuilt, for the modules above this one

@@ -13,6 +13,7 @@ from dynacap.values.build import CONST_TYPES
 from dynacap.values.callables import CacheHit
 from dynacap.values.container import DictValue, ListValue, SetValue
 from dynacap.values.function import GeneratorValue
+from dynacap.values.iterator import advanced
 from dynacap.values.iterator_outside import OutsideEnumerate, OutsideIterator
 from dynacap.values.object import CellValue, ClassChange, ExceptionValue, ObjectValue
 
@@ -117,7 +118,7 @@ def _iterator(e: Emitter, value: OutsideIterator) -> None:
         *((one, one.missed) for one in ends),
     ]:
         if steps and each.place(e.machine) is None:
-            e.line(f"{e.helper(runtime.advanced)}({e.expr(each)}, {steps})")
+            e.line(f"{e.helper(advanced)}({e.expr(each)}, {steps})")
 
 
 def _hit(e: Emitter, value: CacheHit) -> None:
@@ -134,9 +135,9 @@ def _ends(e: Emitter, touched: list[Value]) -> None:
             continue
         place = value.place(e.machine)
         if place is not None:
-            e.line(f"{e.helper(runtime.iterator_at)}({e.expr(value)}, {place})")
+            e.line(f"{e.expr(value)}.__setstate__({place})")
             if value.missed:
-                e.line(f"{e.helper(runtime.advanced)}({e.expr(value)}, {value.missed})")
+                e.line(f"{e.helper(advanced)}({e.expr(value)}, {value.missed})")
 
 
 _RULES: dict[type, Any] = {

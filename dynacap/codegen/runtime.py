@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import copy
 import types
@@ -90,25 +89,6 @@ def make_traceback(
 
 def _nothing() -> Iterator[None]:
     yield
-
-
-def link_exception(exc: BaseException, cause: Any, context: Any, suppress: bool) -> None:
-    """Set what ``raise ... from ...`` and handling leave on an exception."""
-    exc.__cause__ = cause
-    exc.__context__ = context
-    exc.__suppress_context__ = suppress
-
-
-def iterator_at(iterator: Any, state: int) -> Any:
-    """An iterator moved to a position."""
-    iterator.__setstate__(state)
-    return iterator
-
-
-def advanced(iterator: Iterator[Any], count: int) -> Iterator[Any]:
-    """An iterator that has given ``count`` elements."""
-    collections.deque((next(iterator, None) for _ in range(count)), maxlen=0)
-    return iterator
 
 
 def new_generator(function: types.FunctionType) -> Any:

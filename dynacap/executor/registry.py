@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dynacap.opcodes.canonical import pops, window
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import Sentinel, Value
+from dynacap.values.natives import registers
 
 if TYPE_CHECKING:
     from dynacap.executor.frame import Frame
@@ -18,17 +19,7 @@ OpHandler = Callable[["Machine", "Frame", Instruction], Sentinel | None]
 HANDLERS: dict[str, OpHandler] = {}
 
 
-def handles(*names: str) -> Callable[[OpHandler], OpHandler]:
-    """Register a function as the handler of these canonical instructions."""
-
-    def register(handler: OpHandler) -> OpHandler:
-        for name in names:
-            if name in HANDLERS:
-                raise ValueError(f"instruction {name} has a handler already")
-            HANDLERS[name] = handler
-        return handler
-
-    return register
+handles = registers(HANDLERS)  # a function as the handler of these canonical instructions
 
 
 def operation(name: str, apply: Callable[..., Value | None]) -> None:

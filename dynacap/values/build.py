@@ -15,6 +15,7 @@ from dynacap.hook import original_code
 from dynacap.values.base import Known, Lazy, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.natives import registers
 from dynacap.values.object import CellValue, ExceptionValue, ObjectValue, PayloadValue, plain
 from dynacap.values.tracer import Tracer
 
@@ -29,17 +30,7 @@ _BUILDERS: dict[type, Builder] = {}
 _LAYOUTS: list[tuple[type, Builder]] = []  # for subclasses, the most derived first
 
 
-def builds(*kinds: type) -> Callable[[Builder], Builder]:
-    """Register the builder for objects of exactly these types."""
-
-    def register(builder: Builder) -> Builder:
-        for kind in kinds:
-            if kind in _BUILDERS:
-                raise ValueError(f"a builder for {kind!r} is registered already")
-            _BUILDERS[kind] = builder
-        return builder
-
-    return register
+builds = registers(_BUILDERS)  # the builder for objects of exactly these types
 
 
 def builds_subclasses(base: type) -> Callable[[Builder], Builder]:

@@ -7,11 +7,13 @@ share the storage classes here; ``attrs`` then mirrors their ``__dict__``.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any, ClassVar
 
-from dynacap.values.base import DELETED, Lazy, NotConstant, Sentinel, Value, fields
+from dynacap.values.base import DELETED, Const, Lazy, NotConstant, Sentinel, Value, fields
+from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.symbol import constant_inside
 from dynacap.values.tracer import Tracer
 
@@ -291,6 +293,34 @@ class DictValue(Stored):
         self.swept = True
         for key in self.keys(t):
             self.delete(t, key)
+
+
+@fields
+class DictView(Rebuildable):
+    """``dict.keys()``, ``values()`` or ``items()``: what the dict holds at each moment."""
+
+    over: DictValue
+    kind: str
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the order of a set made of it is not told by that of its entries' keys."""
+        return self.kind == "items"
+
+    @property
+    def cls(self) -> type:
+        empty: Any = OrderedDict() if issubclass(self.over.cls, OrderedDict) else {}
+        return type(getattr(empty, self.kind)())
+
+    def recipe(self, t: Tracer) -> Recipe:
+        """What to call, and on what, for the same view."""
+        return view_of, [self.over, Const(self.kind)]
+
+
+def view_of(over: dict[Any, Any], kind: str) -> Any:
+    """A dict's view, of its real type whatever a subclass may say."""
+    base = OrderedDict if isinstance(over, OrderedDict) else dict
+    return getattr(base, kind)(over)
 
 
 def fresh_dict(t: Tracer, items: Iterable[tuple[Value, Value]], cls: type = dict) -> DictValue:

@@ -66,7 +66,7 @@ class IteratorValue(Rebuildable):
         return text
 
 
-def iterator_at(over: Iterable[Any], index: int, make: Any = iter) -> Iterator[Any]:
+def iterator_at(over: Iterable[Any], index: int, make: Any) -> Iterator[Any]:
     """What ``iter`` or ``reversed`` makes of a sequence, moved to a position."""
     iterator: Iterator[Any] = make(over)
     iterator.__setstate__(index)  # type: ignore[attr-defined]
@@ -74,9 +74,9 @@ def iterator_at(over: Iterable[Any], index: int, make: Any = iter) -> Iterator[A
 
 
 def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
-    """An iterator after so many steps."""
+    """An iterator after so many steps, or at its end."""
     for _ in range(steps):
-        next(iterator)
+        next(iterator, None)
     return iterator
 
 
@@ -119,11 +119,21 @@ def ended(cls: type) -> Iterator[Any]:
 
 
 @fields
-class ListIterator(IteratorValue):
-    """Walks a tuple, or a list as it is at each step, as CPython does."""
+class IndexIterator(IteratorValue):
+    """Walks what it is ``over`` by an index, to which CPython's own can be set."""
 
+    make: ClassVar[Any] = iter
     over: Any
     index: int = 0
+
+    def recipe(self, t: Tracer) -> Recipe:
+        return iterator_at, [self.over, Const(self.index), Known(self.make)]
+
+
+class ListIterator(IndexIterator):
+    """Walks a tuple, or a list as it is at each step, as CPython does."""
+
+    __slots__ = ()
 
     @property
     def cls(self) -> type:
@@ -136,17 +146,13 @@ class ListIterator(IteratorValue):
         self.index += 1
         return t.force_item(items, self.index - 1)
 
-    def recipe(self, t: Tracer) -> Recipe:
-        return iterator_at, [self.over, Const(self.index)]
 
-
-@fields
-class ReversedListIterator(IteratorValue):
+class ReversedListIterator(IndexIterator):
     """``reversed(list)``; ``index`` is where the next element lies."""
 
+    __slots__ = ()
     cls: ClassVar[type] = type(reversed([]))
-    over: ListValue
-    index: int
+    make: ClassVar[Any] = reversed
 
     def step(self, t: Tracer) -> Value | None:
         if not 0 <= self.index < len(self.over.items):
@@ -154,16 +160,11 @@ class ReversedListIterator(IteratorValue):
         self.index -= 1
         return t.force_item(self.over.items, self.index + 1)
 
-    def recipe(self, t: Tracer) -> Recipe:
-        return iterator_at, [self.over, Const(self.index), Known(reversed)]
 
-
-@fields
-class ConstIterator(IteratorValue):
+class ConstIterator(IndexIterator):
     """Walks a range, a string or bytes."""
 
-    over: Const
-    index: int = 0
+    __slots__ = ()
 
     @property
     def cls(self) -> type:
@@ -176,9 +177,6 @@ class ConstIterator(IteratorValue):
             return None
         self.index += 1
         return t.wrap(found, None)
-
-    def recipe(self, t: Tracer) -> Recipe:
-        return iterator_at, [self.over, Const(self.index)]
 
 
 @fields
@@ -257,13 +255,11 @@ def dict_entry(t: Tracer, over: DictValue, key: object, kind: str) -> Value:
     return TupleValue([over.key_value(t, key), value])
 
 
-@fields
-class SequenceIterator(IteratorValue):
+class SequenceIterator(IndexIterator):
     """Walks an object with ``__getitem__`` and no ``__iter__`` until IndexError."""
 
+    __slots__ = ()
     cls: ClassVar[type] = type(iter(_Empty()))
-    over: Value
-    index: int = 0
 
     def step(self, t: Tracer) -> Value | None:
         try:
@@ -275,17 +271,13 @@ class SequenceIterator(IteratorValue):
         self.index += 1
         return found
 
-    def recipe(self, t: Tracer) -> Recipe:
-        return iterator_at, [self.over, Const(self.index)]
 
-
-@fields
-class ReversedSequenceIterator(IteratorValue):
+class ReversedSequenceIterator(IndexIterator):
     """``reversed`` of an object with ``__len__`` and ``__getitem__``."""
 
+    __slots__ = ()
     cls: ClassVar[type] = reversed
-    over: Value
-    index: int
+    make: ClassVar[Any] = reversed
 
     def step(self, t: Tracer) -> Value | None:
         if self.index < 0:
@@ -296,7 +288,7 @@ class ReversedSequenceIterator(IteratorValue):
     def recipe(self, t: Tracer) -> Recipe:
         if isinstance(t.lookup(self.over.cls, "__len__"), FunctionType):
             t.graph_break("cannot-rebuild", "reversed() would ask for the length again")
-        return iterator_at, [self.over, Const(self.index), Known(reversed)]
+        return IndexIterator.recipe(self, t)
 
 
 @fields

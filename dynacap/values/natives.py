@@ -24,6 +24,22 @@ CodeNative = Callable[["Tracer", "FunctionValue", list[Value], dict[str, Value]]
 Registered = TypeVar("Registered")
 
 
+def registers(table: dict[Any, Any]) -> Callable[..., Callable[[Registered], Registered]]:
+    """What registers something for keys of a table; each may be registered once."""
+
+    def register(*keys: Any) -> Callable[[Registered], Registered]:
+        def enter(what: Registered) -> Registered:
+            for key in keys:
+                if key in table:
+                    raise ValueError(f"something is registered for {key!r} already")
+                table[key] = what
+            return what
+
+        return enter
+
+    return register
+
+
 class Table(Generic[Registered]):
     """What is registered for objects, by their identity."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from typing import Any
 
 from dynacap.guards.iterators import VIEWS, Container, container
 from dynacap.guards.source import Source
-from dynacap.values.base import Const, Value, fields
+from dynacap.values.base import Const, Value
 from dynacap.values.build import builds, guard_type
-from dynacap.values.container import DictValue, SetValue, TupleValue, fresh_dict
-from dynacap.values.iterator import dict_entry, walks
+from dynacap.values.container import DictValue, DictView, SetValue, TupleValue
+from dynacap.values.iterator import walks
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library import sets
 from dynacap.values.library.handlers import (
@@ -23,31 +23,7 @@ from dynacap.values.library.handlers import (
     not_implemented,
 )
 from dynacap.values.library.sequences import same_or_equal
-from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.tracer import Tracer
-
-
-@fields
-class DictView(Rebuildable):
-    """``dict.keys()``, ``values()`` or ``items()``: what the dict holds at each moment."""
-
-    over: DictValue
-    kind: str
-
-    @property
-    def cls(self) -> type:
-        empty: Any = OrderedDict() if issubclass(self.over.cls, OrderedDict) else {}
-        return type(getattr(empty, self.kind)())
-
-    def recipe(self, t: Tracer) -> Recipe:
-        """What to call, and on what, for the same view."""
-        return view_of, [self.over, Const(self.kind)]
-
-
-def view_of(over: dict[Any, Any], kind: str) -> Any:
-    """A dict's view, of its real type whatever a subclass may say."""
-    base = OrderedDict if isinstance(over, OrderedDict) else dict
-    return getattr(base, kind)(over)
 
 
 @builds(*VIEWS)
@@ -78,40 +54,18 @@ def view_contains(t: Tracer, self: DictView, item: Value) -> bool:
     return found is not None and same_or_equal(t, found, t.force_item(item.items, 1))
 
 
-def _entries(t: Tracer, self: DictView) -> sets.Keyed:
-    entries = [dict_entry(t, self.over, key, self.kind) for key in self.over.keys(t)]
-    return sets.keyed_elements(t, entries)
-
-
 def _register_set_operation(
     operation: Callable[..., Any], combine: Callable[[sets.Keyed, sets.Keyed], sets.Keyed]
 ) -> None:
     def combined(t: Tracer, left: Value, right: Value) -> Value:
         """What a real set operation gives for views, and for other iterables beside them."""
-        given = [each if _is_view(each) else sets.walked_once(t, each) for each in (left, right)]
-        keyed = [_entries(t, each) if _is_view(each) else sets.keyed_of(t, each) for each in given]
-        tables = [
-            dict.fromkeys(entries).keys() if _is_view(each) else sets.table_of(t, each)
-            for each, entries in zip(given, keyed, strict=True)
-        ]
-        made = SetValue(combine(*keyed), shadow=operation(*tables))
-        made.origin = operation, [_as_it_is(t, each) for each in given], len(made.steps)
-        made.guessed = any(getattr(each, "kind", "") == "items" for each in given)
-        return made
+        operands = [sets.walked_once(t, left), sets.walked_once(t, right)]
+        keyed = combine(*(sets.keyed_of(t, each) for each in operands))
+        return sets.made_by(t, operation, operands, keyed)
 
     name = operation.__name__.strip("_")
     handles(*methods(f"__{name}__", *VIEWS))(lambda t, self, other, /: combined(t, self, other))
     handles(*methods(f"__r{name}__", *VIEWS))(lambda t, self, other, /: combined(t, other, self))
-
-
-def _is_view(value: Value) -> TypeGuard[DictView]:
-    return isinstance(value, DictView)
-
-
-def _as_it_is(t: Tracer, operand: Value) -> Value:
-    if not _is_view(operand):
-        return sets.snapshot(t, operand)
-    return DictView(fresh_dict(t, operand.over.items(t)), operand.kind)
 
 
 _register_set_operation(operator.and_, sets.intersect)
@@ -136,12 +90,12 @@ def _register_relation(name: str) -> None:
     @handles(*methods(name, *VIEWS))
     def relate(t: Tracer, self: DictView, other: Value, /) -> Value:
         if isinstance(other, DictView) and other.kind != "values":
-            right = _entries(t, other)
+            right = sets.keyed_of(t, other)
         elif isinstance(other, SetValue):
             right = other.items
         else:
             return not_implemented()
-        return Const(sets.RELATIONS[name](set(_entries(t, self)), set(right)))
+        return Const(sets.RELATIONS[name](set(sets.keyed_of(t, self)), set(right)))
 
 
 for _name in sets.RELATIONS:

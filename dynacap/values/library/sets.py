@@ -12,7 +12,7 @@ from typing import Any
 
 from dynacap.guards.raw import storage
 from dynacap.values.base import Const, Value, is_const
-from dynacap.values.container import DictValue, ListValue, SetValue, fresh_dict
+from dynacap.values.container import DictValue, DictView, ListValue, SetValue, fresh_dict
 from dynacap.values.data_model import advance, iterate
 from dynacap.values.iterator import SetIterator
 from dynacap.values.iterator_builtins import elements
@@ -58,6 +58,8 @@ def table_of(t: Tracer, iterable: Value) -> Any:
     if isinstance(stored, SetValue):
         return stored.table()
     keys = list(keyed_of(t, iterable))
+    if isinstance(iterable, DictView):
+        return dict.fromkeys(keys).keys()
     return dict.fromkeys(keys) if iterable.cls is dict else keys
 
 
@@ -66,6 +68,8 @@ def snapshot(t: Tracer, iterable: Value) -> Value:
     stored = as_storage(t, iterable)
     if isinstance(stored, SetValue):
         return stored.snapshot()
+    if isinstance(iterable, DictView):
+        return DictView(fresh_dict(t, iterable.over.items(t)), iterable.kind)
     items = [*keyed_of(t, iterable).values()]
     if iterable.cls is dict:
         return fresh_dict(t, ((item, NONE) for item in items))
@@ -79,7 +83,7 @@ def made_by(
     table = function(*(table_of(t, each) for each in operands))
     made = SetValue(items, frozenset if isinstance(table, frozenset) else set, shadow=table)
     made.origin = function, [snapshot(t, each) for each in operands], len(made.steps)
-    made.guessed = any(isinstance(each, SetValue) and each.guessed for each in operands)
+    made.guessed = any(getattr(each, "guessed", False) for each in operands)
     return made
 
 
@@ -115,7 +119,7 @@ def update(t: Tracer, self: SetValue, iterable: Value) -> None:
 
 def walked_once(t: Tracer, iterable: Value) -> Value:
     """Iterators cannot be asked twice; their elements can."""
-    if isinstance(as_storage(t, iterable), (SetValue, DictValue)):
+    if isinstance(as_storage(t, iterable), (SetValue, DictValue, DictView)):
         return iterable
     return ListValue(elements(t, iterable))
 
