@@ -260,14 +260,6 @@ def _const(e: Emitter, value: Const) -> str:
     return e.constant(real, type(real).__name__.lower())
 
 
-def _known(e: Emitter, value: Known) -> str:
-    return e.constant(value.value, getattr(value.value, "__name__", "known"))
-
-
-def _alias(e: Emitter, value: Alias) -> str:
-    return e.let("alias", f"{e.helper(runtime.alias_again)}({e.constant(value.value)})")
-
-
 def _node(e: Emitter, value: NodeValue) -> str:
     node = value.node
     name = e.outputs.get(node)
@@ -386,10 +378,6 @@ def repeat_steps(e: Emitter, value: SetValue, name: str, done: int = 0) -> None:
             lines.append(f"set.{method}({name}, {arg})")
 
 
-def _slice(e: Emitter, value: SliceValue) -> str:
-    return f"slice({', '.join(e.expr(part) for part in value.parts)})"
-
-
 def _object(e: Emitter, value: ObjectValue) -> str:
     cls = value.cls
     made = f"{e.helper(runtime.object_new)}({e.kind(cls)})"
@@ -489,19 +477,13 @@ def _bound_method(e: Emitter, value: BoundMethod) -> str:
     return e.let("method", f"{func}.__get__({bound})")
 
 
-def _property(e: Emitter, value: PropertyValue) -> str:
-    return e.let("descriptor", f"{e.kind(value.cls)}({e.exprs(value.parts)})")
-
-
-def _super(e: Emitter, value: SuperValue) -> str:
-    return e.let("super_", f"super({e.expr(value.start)}, {e.expr(value.obj)})")
-
-
 _RULES: dict[type, Rule] = {
     Const: _const,
     SymbolValue: _symbol,
-    Known: _known,
-    Alias: _alias,
+    Known: lambda e, value: e.constant(value.value, getattr(value.value, "__name__", "known")),
+    Alias: lambda e, value: e.let(
+        "alias", f"{e.helper(runtime.alias_again)}({e.constant(value.value)})"
+    ),
     Lazy: lambda e, value: e.constant(value.real),
     NodeValue: _node,
     ArrayValue: _array,
@@ -509,14 +491,16 @@ _RULES: dict[type, Rule] = {
     ListValue: _list,
     DictValue: _dict,
     SetValue: _set,
-    SliceValue: _slice,
+    SliceValue: lambda e, value: f"slice({e.exprs(value.parts)})",
     ObjectValue: _object,
     PayloadValue: _payload,
     ExceptionValue: _exception,
     CellValue: _cell,
     FunctionValue: _function,
     BoundMethod: _bound_method,
-    PropertyValue: _property,
-    SuperValue: _super,
+    PropertyValue: lambda e, value: e.let(
+        "descriptor", f"{e.kind(value.cls)}({e.exprs(value.parts)})"
+    ),
+    SuperValue: lambda e, value: e.let("super_", f"super({e.exprs([value.start, value.obj])})"),
 }
 rebuilds = registers(_RULES)  # how values of a class are rebuilt, for the modules above this one

@@ -76,10 +76,6 @@ def _list(e: Emitter, value: ListValue) -> None:
         e.line(f"list.__setitem__({name}, slice(None), {items})")
 
 
-def _set(e: Emitter, value: SetValue) -> None:
-    repeat_steps(e, value, e.expr(value))
-
-
 def _object(e: Emitter, value: ObjectValue) -> None:
     name = e.expr(value)
     for slot in value.dirty_slots:
@@ -144,7 +140,7 @@ _RULES: dict[type, Any] = {
     ClassChange: _class,
     DictValue: _dict,
     ListValue: _list,
-    SetValue: _set,
+    SetValue: lambda e, value: repeat_steps(e, value, e.expr(value)),
     ObjectValue: _object,
     ExceptionValue: _exception,
     CellValue: _cell,

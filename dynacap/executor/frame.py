@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Final
+from typing import Any, Final
 
 from dynacap.opcodes.code import Code, decode
 from dynacap.opcodes.instruction import Instruction
@@ -39,7 +39,7 @@ class Frame:
     globals: DictValue
     builtins: DictValue
     locals: list[Value | None]
-    namespace: Value | None = None  # where a body keeps its names
+    namespace: Any = None  # of a body: the value in which it keeps its names
     code: Code = field(init=False)
     instructions: list[Instruction] = field(init=False)
     # Cells; while an inlined comprehension uses the place of one, the value that it has there.

@@ -11,6 +11,7 @@ from dynacap.executor.outside import Outside
 from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Value
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
+from dynacap.values.data_model.attributes import part_of
 from dynacap.values.function import FunctionValue
 
 Kwargs = dict[str, Value]
@@ -104,16 +105,14 @@ def _fill_defaults(m: Outside, fn: FunctionValue, count: int, locals_: list[Valu
 def positional_defaults(m: Outside, fn: FunctionValue) -> list[Value]:
     """The values of ``__defaults__``."""
     if fn.defaults is None and fn.real is not None:
-        source = Attr(fn.source, "__defaults__") if fn.source is not None else None
-        fn.defaults = m.wrap(fn.real.__defaults__, source)
+        fn.defaults = part_of(m, fn.real.__defaults__, fn, "__defaults__")
     return fn.defaults.items if isinstance(fn.defaults, TupleValue) else []
 
 
 def keyword_defaults(m: Outside, fn: FunctionValue) -> DictValue | None:
     """The mirror of ``__kwdefaults__``."""
     if fn.kwdefaults is None and fn.real is not None:
-        source = Attr(fn.source, "__kwdefaults__") if fn.source is not None else None
-        found = m.wrap(fn.real.__kwdefaults__, source)
+        found = part_of(m, fn.real.__kwdefaults__, fn, "__kwdefaults__")
         fn.kwdefaults = found if isinstance(found, DictValue) else None
     return fn.kwdefaults
 

@@ -13,11 +13,6 @@ from dynacap.values.data_model import get_item
 from dynacap.values.data_model.items import delete_item, set_item
 
 
-def _namespace(f: Frame) -> Value:
-    assert f.namespace is not None
-    return f.namespace
-
-
 def _find(m: Machine, space: Value, name: str) -> Value | None:
     """What a namespace has under a name: a dict is not asked by its methods, all else is."""
     if isinstance(space, DictValue) and space.cls is dict:
@@ -40,13 +35,13 @@ def _store(m: Machine, space: Value, name: str, value: Value) -> None:
 @handles("LOAD_LOCALS")
 def load_locals(m: Machine, f: Frame, i: Instruction) -> None:
     """Push the namespace."""
-    f.push(_namespace(f))
+    f.push(f.namespace)
 
 
 @handles("LOAD_NAME")
 def load_name(m: Machine, f: Frame, i: Instruction) -> None:
     """Push a name of the namespace, or a global or builtin."""
-    f.push(_find(m, _namespace(f), i.arg) or global_value(m, f, i.arg))
+    f.push(_find(m, f.namespace, i.arg) or global_value(m, f, i.arg))
 
 
 @handles("LOAD_FROM_DICT_OR_GLOBALS")
@@ -58,7 +53,7 @@ def load_from_dict_or_globals(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("LOAD_CLASSDEREF")
 def load_classderef(m: Machine, f: Frame, i: Instruction) -> None:
     """Push a name of the namespace, or what the cell of that name holds."""
-    f.push(_namespace(f))
+    f.push(f.namespace)
     load_from_dict_or_deref(m, f, i)
 
 
@@ -76,14 +71,14 @@ def load_from_dict_or_deref(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("STORE_NAME")
 def store_name(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop into a name of the namespace."""
-    _store(m, _namespace(f), i.arg, f.pop())
+    _store(m, f.namespace, i.arg, f.pop())
 
 
 @handles("DELETE_NAME")
 def delete_name(m: Machine, f: Frame, i: Instruction) -> None:
     """Delete a name of the namespace."""
     try:
-        delete_item(m, _namespace(f), Const(i.arg))
+        delete_item(m, f.namespace, Const(i.arg))
     except UserRaise:
         no_name(m, i.arg)
 
@@ -91,5 +86,5 @@ def delete_name(m: Machine, f: Frame, i: Instruction) -> None:
 @handles("SETUP_ANNOTATIONS")
 def setup_annotations(m: Machine, f: Frame, i: Instruction) -> None:
     """Make ``__annotations__`` in the namespace, unless it is there."""
-    if _find(m, _namespace(f), "__annotations__") is None:
-        _store(m, _namespace(f), "__annotations__", fresh_dict(m, ()))
+    if _find(m, f.namespace, "__annotations__") is None:
+        _store(m, f.namespace, "__annotations__", fresh_dict(m, ()))

@@ -6,7 +6,7 @@ import importlib.util
 import sys
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import dynacap.guards.source as sources
@@ -270,9 +270,7 @@ class Outside(Tracer):
         constant = _as_plain_key(value, hasher, self.lookup(value.cls, "__eq__"))
         return HashedKey(self, value) if constant is MISSING else constant
 
-    def check_keys(self, keys: Iterable[Key]) -> None:
-        """Break unless a dict or set can be filled with these keys when all else is done."""
-        check_again(self, keys)
+    check_keys = check_again
 
     def lacks(self, key: Key) -> None:
         """A key was looked for in a dict, and not found."""

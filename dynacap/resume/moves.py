@@ -30,14 +30,6 @@ class Moves:
         }
 
 
-def _load(moves: Moves, i: Instruction) -> None:
-    moves.stack.append(moves.locals[i.arg])
-
-
-def _take(moves: Moves, i: Instruction) -> None:
-    moves.stack.append(moves.locals.pop(i.arg, None))
-
-
 def _store(moves: Moves, i: Instruction) -> None:
     value = moves.stack.pop()
     moves.locals[i.arg] = value
@@ -45,31 +37,21 @@ def _store(moves: Moves, i: Instruction) -> None:
         del moves.locals[i.arg]
 
 
-def _delete(moves: Moves, i: Instruction) -> None:
-    del moves.locals[i.arg]
-
-
 def _swap(moves: Moves, i: Instruction) -> None:
     stack = moves.stack
     stack[-1], stack[-i.arg] = stack[-i.arg], stack[-1]
 
 
-def _nothing(moves: Moves, i: Instruction) -> None:
-    pass
-
-
-_MOVES: dict[str, Callable[[Moves, Instruction], None]] = {
-    "LOAD_FAST": _load,
-    "LOAD_FAST_AND_CLEAR": _take,
+_MOVES: dict[str, Callable[[Moves, Instruction], object]] = {
+    "LOAD_FAST": lambda moves, i: moves.stack.append(moves.locals[i.arg]),
+    "LOAD_FAST_AND_CLEAR": lambda moves, i: moves.stack.append(moves.locals.pop(i.arg, None)),
     "STORE_FAST": _store,
-    "DELETE_FAST": _delete,
+    "DELETE_FAST": lambda moves, i: moves.locals.pop(i.arg),
     "SWAP": _swap,
     "COPY": lambda moves, i: moves.stack.append(moves.stack[-i.arg]),
     "PUSH_NULL": lambda moves, i: moves.stack.append(None),
     "LOAD_CONST": lambda moves, i: moves.stack.append(("LOAD_CONST", i.arg)),
-    "JUMP": _nothing,
-    "RESUME": _nothing,
-    "RETURN_VALUE": _nothing,
+    **dict.fromkeys(("JUMP", "RESUME", "RETURN_VALUE"), lambda moves, i: None),
 }
 
 

@@ -25,6 +25,7 @@ from dynacap.values.data_model.items import (
     length as length,
     set_item as set_item,
     unpack as unpack,
+    walk as walk,
 )
 from dynacap.values.data_model.operators import (
     binary_op as binary_op,

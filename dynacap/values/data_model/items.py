@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
@@ -100,8 +101,7 @@ def contains(t: Tracer, obj: Value, item: Value) -> bool:
         return truth(t, call_special(t, obj, "__contains__", [item]))
     if t.lookup(obj.cls, "__iter__") is None or not is_iterable(t, obj):
         refuse(t, operator.contains, obj, item)
-    iterator = iterate(t, obj)
-    while (found := advance(t, iterator)) is not None:
+    for found in walk(t, obj):
         if is_same(t, found, item) or truth(t, compare(t, "==", found, item)):
             return True
     return False
@@ -143,6 +143,13 @@ def advance(t: Tracer, iterator: Value) -> Value | None:
         if issubclass(raised.exc.cls, StopIteration):
             return None
         raise
+
+
+def walk(t: Tracer, obj: Value) -> Iterator[Value]:
+    """Each element that iterating over an object gives, when it is asked for."""
+    iterator = iterate(t, obj)
+    while (found := advance(t, iterator)) is not None:
+        yield found
 
 
 def unpack(t: Tracer, obj: Value) -> list[Value]:

@@ -6,7 +6,7 @@ from collections import deque
 
 from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.container import ListValue
-from dynacap.values.data_model import advance, iterate
+from dynacap.values.data_model import walk
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import handles, index_of, is_none
 from dynacap.values.library.sequences import bounded, find
@@ -36,8 +36,7 @@ def _fill(t: Tracer, self: ListValue, items: list[Value]) -> None:
 @handles(deque.extend)
 def extend(t: Tracer, self: ListValue, iterable: Value, /) -> None:
     """``deque.extend``."""
-    iterator = iterate(t, ListValue(list(self.items)) if iterable is self else iterable)
-    while (item := advance(t, iterator)) is not None:
+    for item in walk(t, ListValue(list(self.items)) if iterable is self else iterable):
         _fill(t, self, bounded(self, [*self.items, item]))
 
 

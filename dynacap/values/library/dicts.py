@@ -72,11 +72,8 @@ def merge(t: Tracer, self: DictValue, source: Value) -> None:
         for key in elements(t, t.call(keys, [])):
             _store(t, self, key, dm.get_item(t, source, key))
         return
-    iterator = dm.iterate(t, source)
-    count = 0
-    while (pair := dm.advance(t, iterator)) is not None:
+    for count, pair in enumerate(dm.walk(t, source)):
         _store_pair(t, self, _pair_of(t, pair, count), count)
-        count += 1
 
 
 def _pair_of(t: Tracer, pair: Value, index: int) -> list[Value]:

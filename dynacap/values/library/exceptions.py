@@ -6,16 +6,17 @@ import builtins
 import sys
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any
 
 from dynacap.guards.relations import Predicate
-from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import find_attribute, get_attribute, set_attribute
+from dynacap.values.data_model.attributes import part_of
 from dynacap.values.data_model.exceptions import init_exception, new_exception
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import NONE, handles, methods
+from dynacap.values.library.handlers import NONE, Operation, handles, methods
 from dynacap.values.library.text import to_repr, to_str
 from dynacap.values.natives import setter
 from dynacap.values.object import ExceptionValue, TracebackValue
@@ -69,30 +70,41 @@ def _set_args(t: Tracer, self: Value, value: Value) -> None:
     exc.args, exc.shown = elements(t, value), value if value.cls is tuple else None
 
 
-@handles(_FIELDS["__context__"])
-def _context(t: Tracer, self: Value, /) -> Value:
-    exc = _expect(t, self)
-    if exc.real is None and exc.raised and exc.context is None:
+def _field(raw: Any, inside: Callable[[Tracer, ExceptionValue], Value]) -> Operation:
+    """Register how a field of an exception that was made inside is read."""
+
+    @handles(raw)
+    def read(t: Tracer, self: Value, /) -> Value:
+        exc = _expect(t, self)
+        return inside(t, exc) if exc.real is None else _outside_field(t, exc, raw.__name__)
+
+    return read
+
+
+def _context(t: Tracer, exc: ExceptionValue) -> Value:
+    if exc.raised and exc.context is None:
         expect_nothing_handled(t)  # it would be the context
-    return _field(t, self, "context")
+    return exc.context or NONE
 
 
-def _field(t: Tracer, self: Value, name: str) -> Value:
-    exc = _expect(t, self)
-    if exc.real is not None:
-        return _outside_field(t, exc, f"__{name}__")
-    found = getattr(exc, name)
-    return found if isinstance(found, Value) else Const(found)
+def _exit_code(t: Tracer, exc: ExceptionValue) -> Value:
+    if len(exc.args) == 1:
+        return t.force(exc.args[0])
+    return TupleValue([*exc.args]) if exc.args else NONE
 
 
-handles(_FIELDS["__cause__"])(lambda t, self, /: _field(t, self, "cause"))
-handles(_FIELDS["__suppress_context__"])(lambda t, self, /: _field(t, self, "suppress_context"))
+_field(_FIELDS["__context__"], _context)
+_field(_FIELDS["__cause__"], lambda t, exc: exc.cause or NONE)
+_field(_FIELDS["__suppress_context__"], lambda t, exc: Const(exc.suppress_context))
+_field(StopIteration.value, lambda t, exc: t.force(exc.args[0]) if exc.args else NONE)
+_field(SystemExit.code, _exit_code)
+_message: Any = _field(_GROUP["message"], lambda t, exc: exc.made_of[0])
+_parts: Any = _field(_GROUP["exceptions"], lambda t, exc: exc.made_of[1])
 
 
 def _outside_field(t: Tracer, exc: ExceptionValue, name: str) -> Value:
     """What an exception from outside holds there, under a guard."""
-    source = Attr(exc.source, name) if exc.source is not None else None
-    return t.wrap(getattr(exc.real, name), source)
+    return part_of(t, getattr(exc.real, name), exc, name)
 
 
 @handles(_FIELDS["__traceback__"])
@@ -164,39 +176,6 @@ def _add_note(t: Tracer, self: Value, note: Value, /) -> None:
     elif not issubclass(notes.cls, list):
         t.raise_error(TypeError, "Cannot add note: __notes__ is not a list")
     t.call(get_attribute(t, notes, "append"), [note])
-
-
-@handles(StopIteration.value)
-def _stop_value(t: Tracer, self: Value, /) -> Value:
-    exc = _expect(t, self)
-    if exc.real is not None:  # another may have been set
-        return _outside_field(t, exc, "value")
-    return t.force(exc.args[0]) if exc.args else NONE
-
-
-@handles(SystemExit.code)
-def _exit_code(t: Tracer, self: Value, /) -> Value:
-    exc = _expect(t, self)
-    if exc.real is not None:
-        return _outside_field(t, exc, "code")
-    if len(exc.args) == 1:
-        return t.force(exc.args[0])
-    return TupleValue([*exc.args]) if exc.args else NONE
-
-
-def _of_group(place: int, name: str) -> Any:
-    """How a field of a group is read."""
-
-    def read(t: Tracer, self: Value, /) -> Value:
-        exc = _expect(t, self)
-        return exc.made_of[place] if exc.made_of else _outside_field(t, exc, name)
-
-    return read
-
-
-_message, _parts = _of_group(0, "message"), _of_group(1, "exceptions")
-handles(_GROUP["message"])(_message)
-handles(_GROUP["exceptions"])(_parts)
 
 
 @handles(_GROUP["__str__"])

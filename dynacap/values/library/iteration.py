@@ -123,11 +123,8 @@ def _plain_number(value: Value) -> Any:
 def _register_quantifier(function: Any, decisive: bool) -> None:
     @handles(function)
     def quantify(t: Tracer, iterable: Value, /) -> Value:
-        iterator = dm.iterate(t, iterable)
-        while (item := dm.advance(t, iterator)) is not None:
-            if dm.truth(t, item) is decisive:
-                return Const(decisive)
-        return Const(not decisive)
+        found = any(dm.truth(t, item) is decisive for item in dm.walk(t, iterable))
+        return Const(found is decisive)
 
 
 _register_quantifier(any, True)

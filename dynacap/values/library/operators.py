@@ -77,8 +77,7 @@ def _matches(t: Tracer, function: Any, iterable: Value, item: Value) -> Iterator
     """Which elements are or equal an item, read no further than asked."""
     if not is_iterable(t, iterable):
         refuse(t, function, iterable, item)
-    iterator = dm.iterate(t, iterable)
-    while (found := dm.advance(t, iterator)) is not None:
+    for found in dm.walk(t, iterable):
         yield same_or_equal(t, found, item)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from dynacap.guards.raw import storage
 from dynacap.values.base import Const, Value, is_const
 from dynacap.values.container import DictValue, DictView, ListValue, SetValue, fresh_dict
-from dynacap.values.data_model import advance, iterate
+from dynacap.values.data_model import advance, iterate, walk
 from dynacap.values.iterator import SetIterator
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import (
@@ -112,8 +112,7 @@ def update(t: Tracer, self: SetValue, iterable: Value) -> None:
     if isinstance(as_storage(t, iterable), (SetValue, DictValue)):
         apply(t, self, "update", unite, iterable)
         return
-    iterator = iterate(t, iterable)
-    while (item := advance(t, iterator)) is not None:
+    for item in walk(t, iterable):
         self.add(t.key_of(item, set), item)
 
 

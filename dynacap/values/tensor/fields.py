@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Value
+from dynacap.values.data_model.attributes import part_of
 from dynacap.values.tensor import breaks
 from dynacap.values.tensor.results import holds_symbols, size_value, static_value
 from dynacap.values.tensor.value import TensorValue
@@ -55,8 +56,7 @@ def _grad(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value
     if obj.real is not None:
         if not (obj.real.is_leaf and obj.fake.is_leaf):
             breaks.refuse(t, breaks.AUTOGRAD, ".grad of a tensor that is no leaf")
-        source = Attr(obj.source, name) if obj.source is not None else None
-        return t.wrap(obj.real.grad, source)
+        return part_of(t, obj.real.grad, obj, name)
     if obj.fake.is_leaf:
         return Const(None)
     return breaks.refuse(t, breaks.AUTOGRAD, ".grad of a tensor that is no leaf")
