@@ -3,29 +3,27 @@
 A call that raises has changed nothing yet, so the graph runs eagerly, which raises at the right
 place, or does not.  AOTAutograd makes one backward pass; where its result is to have a gradient in
 turn (``create_graph=True``), the graph is run once more, eagerly, and autograd goes back through
-that.
+that. What a call changes for good is copied before, where it is small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch._functorch._aot_autograd.schemas import OutputType
 
+from dynacap.backends.native.aten.flows import VIEWS_OF_WHAT_IS_MADE, Reached
+from dynacap.backends.native.aten.linked import Links
 from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors, restore_state
-from dynacap.fxlite import Graph, GraphModule, Node
+from dynacap.fxlite import Graph, GraphModule, Interpreter, Node
 from dynacap.fxlite.effects import is_random, mutates
 from dynacap.fxlite.risks import is_foreign, plain_name, storage_of, written_by
 
 Run = Callable[..., Any]
 
-_VIEWS_OF_WHAT_IS_MADE = (
-    OutputType.alias_of_intermediate,
-    OutputType.alias_of_intermediate_save_as_output,
-)
 _NORMALIZE = ("batch_norm", "instance_norm")
+_SMALL = 1 << 16  # numbers of an argument that are copied before a call changes it
 
 
 def with_eager(compiled: Run, graph_module: GraphModule, eager: Run) -> Run:
@@ -36,6 +34,7 @@ def with_eager(compiled: Run, graph_module: GraphModule, eager: Run) -> Run:
         if again.refuses(args):
             return eager(*args)
         random = again.random_state()
+        before = again.before(args)
         try:
             outputs = compiled(*args)
         except Exception:
@@ -44,18 +43,33 @@ def with_eager(compiled: Run, graph_module: GraphModule, eager: Run) -> Run:
             outputs = None  # eager begins outside, where no other exception is being handled
         if outputs is None:
             return eager(*args)
-        again.remember(args, outputs, random)
-        return outputs
+        made = again.remember(args, before, outputs, random)
+        return outputs if made is None else again.links.link(made, outputs)
 
     return call
 
 
 class _Call(NamedTuple):
-    """What it takes to run a call again: its arguments, their versions, the random state."""
+    """What it takes to run a call again: its arguments, their versions, the random state.
 
-    args: tuple[Any, ...]
+    The version of an argument that is a copy is None.
+    """
+
+    args: Sequence[Any]
     versions: list[int | None]
     random: torch.Tensor | None
+
+
+class _With(Interpreter):
+    """Runs a graph with given values of some nodes, which run all the same: they may draw."""
+
+    def __init__(self, module: GraphModule, values: Mapping[Node, Any]) -> None:
+        super().__init__(module)
+        self._values = values
+
+    def run_node(self, node: Node) -> Any:
+        value = super().run_node(node)
+        return self._values.get(node, value)
 
 
 class _Again:
@@ -68,7 +82,10 @@ class _Again:
         self._draws = any(node.op.startswith("call_") and is_random(node) for node in graph.nodes)
         writes = list(writes_of(graph))
         self._changed = {index for index, _ in writes}
-        self._keeps_inputs = all(only_counts for _, only_counts in writes)
+        self._spoiled = {index for index, only_counts in writes if not only_counts}
+        self.links = Links(graph, self.run_from)
+        self._reached = Reached(graph)
+        self._module = graph_module
         self.runs_once = any(map(is_foreign, graph.nodes))  # code that is not torch's
 
     def refuses(self, args: tuple[Any, ...]) -> bool:
@@ -79,34 +96,60 @@ class _Again:
         """The state to draw the same random numbers from, if any are drawn."""
         return torch.default_generator.get_state() if self._draws else None
 
-    def remember(self, args: tuple[Any, ...], outputs: Any, random: torch.Tensor | None) -> None:
-        """Note at the backward pass of a call what it was made with."""
+    def before(self, args: Sequence[Any]) -> tuple[Sequence[Any], list[int | None] | None] | None:
+        """The arguments as they are now, copies of those that the call will spoil, and versions;
+        None where a copy would be large, or gradients go back through the change."""
+        if not self._spoiled:
+            return args, None
+        spoiled = [args[index] for index in self._spoiled]
+        if any(each.requires_grad or each.numel() > _SMALL for each in spoiled):
+            return None
+        kept = [arg.clone() if i in self._spoiled else arg for i, arg in enumerate(args)]
+        return kept, list(map(_version, args))
+
+    def remember(
+        self, args: Sequence[Any], before: Any, outputs: Any, random: torch.Tensor | None
+    ) -> _Call | None:
+        """Note at the backward pass of a call what it was made with, if it can be run again."""
         node = _backward_node(outputs)
-        if node is not None and self._keeps_inputs:
-            node.dynacap_call = _Call(args, list(map(_version, args)), random)
-            self._have_backward(node._forward_cls)
+        if node is None:
+            return None
+        self._reached.ask(node)
+        self._have_backward(node._forward_cls)
+        if before is None:
+            return None
+        kept, earlier = before
+        versions = list(map(_version, args))
+        for index, (now, then) in enumerate(zip(versions, earlier or versions, strict=True)):
+            if index in self._spoiled:
+                versions[index] = None
+            elif now != then and index not in self._changed:
+                return None  # it shares memory with what was changed
+        node.dynacap_call = call = _Call(kept, versions, random)
+        return call
 
     def _have_backward(self, function: Any) -> None:
         if "dynacap_again" in vars(function):
             return
         function.dynacap_again = self
-        once = function.backward
+        plain, boxed = function.backward, function.boxed_grads_call
+        once = plain if boxed else lambda ctx, grads: plain(ctx, *grads)
 
         def backward(ctx: Any, *grads: Any) -> Any:
             call = getattr(ctx, "dynacap_call", None)
+            given = grads[0] if boxed else list(grads)
             if call is not None and torch.is_grad_enabled():
-                given = grads[0] if function.boxed_grads_call else grads
                 return self._gradients(call, function.metadata, given)
             if not torch._C._autograd._get_current_graph_task_keep_graph():
                 ctx.dynacap_call = None  # as the tensors saved for this pass
-            return once(ctx, *grads)
+            return self._reached.backward(once, ctx, function.metadata, given)
 
         function.backward = staticmethod(backward)
 
     def _gradients(self, call: _Call, metadata: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
         inputs = self._inputs(call)
         wanted = [x for x in inputs if isinstance(x, torch.Tensor) and x.requires_grad]
-        outputs = self._run(inputs, call.random)
+        outputs = self._run(self._forward, inputs, call.random)
         pairs = [
             (output, grad)
             for output, grad in zip(_returned(metadata, outputs), grads, strict=True)
@@ -140,7 +183,13 @@ class _Again:
                 inputs.append(arg.clone() if index in self._changed else arg.view_as(arg))
         return inputs
 
-    def _run(self, inputs: Sequence[Any], random: torch.Tensor | None) -> Any:
+    def run_from(self, call: _Call, values: Mapping[Node, Any]) -> Sequence[Any]:
+        """The outputs of a call, run again with those values of some nodes."""
+        run = _With(self._module, values).run
+        outputs: Sequence[Any] = self._run(run, self._inputs(call), call.random)
+        return outputs
+
+    def _run(self, run: Run, inputs: Sequence[Any], random: torch.Tensor | None) -> Any:
         """The graph's outputs, in the state that the call found."""
         state, now = current_state(), torch.default_generator.get_state()
         try:
@@ -148,7 +197,7 @@ class _Again:
             torch._C._set_grad_enabled(True)
             if random is not None:
                 torch.default_generator.set_state(random)
-            return self._forward(*inputs)
+            return run(*inputs)
         finally:
             restore_state(state)
             torch.default_generator.set_state(now)
@@ -178,7 +227,7 @@ def _returned(metadata: Any, outputs: Sequence[Any]) -> list[Any]:
     changed = [None] * metadata.num_mutated_inp_runtime_indices
     bases: dict[int, Any] = {}
     for info, output in zip(metadata.output_info, outputs, strict=True):
-        if info.output_type in _VIEWS_OF_WHAT_IS_MADE:
+        if info.output_type in VIEWS_OF_WHAT_IS_MADE:
             bases.setdefault(info.base_idx, output._base)
     return [*changed, *outputs, *(bases.get(i) for i in range(metadata.num_intermediate_bases))]
 

@@ -1,0 +1,92 @@
+"""Along which ways gradients flow through a graph, and which arguments they reach.
+
+A backward pass in eager PyTorch gives no gradient (None) to a parameter that no result it began
+with comes from. The one node that AOTAutograd makes of a graph takes zeros for results without a
+gradient, and would give zeros: optimizers take them for gradients, and decay weights by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._functorch._aot_autograd.schemas import OutputType
+
+from dynacap.fxlite import Graph, Node
+from dynacap.fxlite.effects import mutates
+from dynacap.fxlite.risks import storage_of, written_by
+
+VIEWS_OF_WHAT_IS_MADE = (
+    OutputType.alias_of_intermediate,
+    OutputType.alias_of_intermediate_save_as_output,
+)
+_NONE: frozenset[int] = frozenset()
+
+
+def flows(graph: Graph, marks: Mapping[Node, int]) -> dict[Node, frozenset[int]]:
+    """For each node the marks of the nodes whose values it is made of, not through other marked
+    nodes, as far as gradients flow, or more."""
+    found: dict[Node, frozenset[int]] = {}
+    passed: dict[Node, frozenset[int]] = {}
+    written: dict[int | None, frozenset[int]] = {}
+
+    def of(node: Node) -> frozenset[int]:
+        more = written.get(storage_of(node), _NONE) if written else _NONE
+        return passed.get(node, _NONE) | more
+
+    for node in graph.nodes:
+        found[node] = sources = _NONE.union(*map(of, node.all_input_nodes))
+        if node.op.startswith("call_") and mutates(node):
+            for each in written_by(node):
+                written[storage_of(each)] = written.get(storage_of(each), _NONE) | sources
+        if has_gradient(node):
+            passed[node] = frozenset((marks[node],)) if node in marks else sources
+    return found
+
+
+def has_gradient(node: Node) -> bool:
+    """Whether gradients flow through a node, or may: those of several tensors are not told of."""
+    value = node.meta.get("example_value")
+    return not isinstance(value, torch.Tensor) or value.requires_grad
+
+
+class Reached:
+    """Which arguments of a graph have a gradient, by the results that have one."""
+
+    def __init__(self, graph: Graph) -> None:
+        marks = {node: index for index, node in enumerate(graph.placeholders)}
+        found = flows(graph, marks) | {node: frozenset((mark,)) for node, mark in marks.items()}
+        self._arguments = len(marks)
+        self._behind = [found.get(node, _NONE) for node in graph.output_node().args[0]]
+
+    def ask(self, node: Any) -> None:
+        """Have the backward pass of a call be told which of its results have no gradient."""
+        node.materialize_grads = False
+
+    def backward(self, once: Any, ctx: Any, metadata: Any, grads: list[Any]) -> Any:
+        """What a backward pass gives, and None for arguments that no gradient reaches."""
+        places = [place for place, grad in enumerate(grads) if grad is not None]
+        if len(places) == len(grads):
+            return once(ctx, grads)
+        if not places:
+            return (None,) * len(ctx.needs_input_grad)
+        for place, about in enumerate(ctx._input_metadata):
+            if grads[place] is None:
+                grads[place] = torch.zeros(about.shape, dtype=about.dtype, device=about.device)
+        result = once(ctx, grads)  # which empties the list
+        reached = self._reached_by(places, metadata)
+        if reached is None or len(result) != self._arguments:
+            return result
+        return tuple(each if i in reached else None for i, each in enumerate(result))
+
+    def _reached_by(self, places: Sequence[int], metadata: Any) -> frozenset[int] | None:
+        """By gradients of what AOTAutograd returns at these places; None: who knows."""
+        changed, count = metadata.num_mutated_inp_runtime_indices, len(metadata.output_info)
+        if count != len(self._behind) or any(place < changed for place in places):
+            return None
+        results = {place - changed for place in places}
+        for result, info in enumerate(metadata.output_info):
+            if info.output_type in VIEWS_OF_WHAT_IS_MADE and count + info.base_idx in results:
+                results.add(result)
+        return _NONE.union(*(self._behind[i] for i in results if i < count))
