@@ -34,6 +34,7 @@ class Places:
         for constant in self.constants:
             self._given[constant] = len(self._given)
         self._seen_by = seen_memory([s for s in program.steps if isinstance(s, Call)])
+        self._shown = frozenset(self._seen_by.values())
         self._last_use = self._last_uses(program)
         returned = {owner for buffer in _tensors(program.outputs) for owner in self._owners(buffer)}
         self.before: set[Buffer] = set()  # results that are there before the step that fills them
@@ -56,6 +57,10 @@ class Places:
     def given(self, buffer: Buffer) -> int | None:
         """Its position among the tensors that come from outside, constants last."""
         return self._given.get(buffer)
+
+    def outlives_its_call(self, buffer: Buffer) -> bool:
+        """Whether an operator gives a tensor that shows a buffer's memory, and may be returned."""
+        return buffer in self._shown and self.root(buffer) not in self.offsets
 
     def dead_after(self, step: int) -> list[Buffer]:
         """Tensors that no later step needs."""

@@ -229,7 +229,11 @@ class _Writer:
         return self._slot(start)
 
     def _make_tensor(self, buffer: Buffer) -> None:
-        """A tensor over memory that is there, which the call that needs it outlives."""
+        """A tensor over memory that is there, which outlives the call that needs it."""
+        if self.places.outlives_its_call(buffer):
+            root = self.places.root(buffer)
+            self._share(root, self._laid_out(root), buffer, f"&{self._slot(buffer)}")
+            return
         at = self.pointer(buffer)
         if buffer.offset != 0:
             at = f"(char *){at} + {size_text(buffer.offset)} * {buffer.dtype.itemsize}"
@@ -339,16 +343,17 @@ class _Writer:
 
     def _output(self, position: int, buffer: Buffer) -> None:
         root = self.places.root(buffer)
-        given = self.places.given(root)
         if buffer is root:
             self.lines.append(f"out[{position}] = dynacap_same({self.handle(buffer)});")
         else:
-            alone = "dynacap_twin" if self._is_given_twice(root) else "dynacap_share"
-            function = alone if given is None else "dynacap_alias"
-            self._check(
-                f"{function}({self.handle(root)}, {geometry(buffer)},"
-                f" {size_text(buffer.offset)}, &out[{position}])"
-            )
+            self._share(root, self.handle(root), buffer, f"&out[{position}]")
+
+    def _share(self, root: Buffer, tensor: str, buffer: Buffer, place: str) -> None:
+        """Put a view of a tensor, the root of a buffer, in a place: it keeps the memory."""
+        alone = "dynacap_twin" if self._is_given_twice(root) else "dynacap_share"
+        function = alone if self.places.given(root) is None else "dynacap_alias"
+        offset = size_text(buffer.offset)
+        self._check(f"{function}({tensor}, {geometry(buffer)}, {offset}, {place})")
 
     def _is_given_twice(self, root: Buffer) -> bool:
         """Whether several outputs show the same memory."""

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 Size = int  # or, where sizes are dynamic, a sympy expression, which computes alike
 Kind = Literal["input", "output", "temporary", "constant"]
 
+# Functionalization's own views, and those which autograd is not to know as such, do not say in
+# their schemas that they are.
+_VIEWS_UNSAID = frozenset({
+    torch.ops.aten._unsafe_view.default, torch.ops.aten._reshape_alias.default,
+    torch.ops.aten.unsafe_split.Tensor, torch.ops.aten.unsafe_split_with_sizes.default,
+})  # fmt: skip
+
 
 @dataclass(eq=False)
 class Buffer:
@@ -162,8 +169,7 @@ def seen_memory(steps: Sequence[Step]) -> dict[Buffer, Buffer]:
 
 def sees_argument(target: torch._ops.OpOverload) -> bool:
     """Whether what an operator gives lies in the memory of its first argument."""
-    # Functionalization's own views do not say in their schemas that they are.
-    if target in (torch.ops.aten._unsafe_view.default, torch.ops.aten._reshape_alias.default):
+    if target in _VIEWS_UNSAID:
         return True
     return any(each.alias_info for each in target._schema.returns)
 

@@ -383,6 +383,24 @@ def test_a_view_of_a_complex_argument_that_begins_inside_a_storage() -> None:
         assert mine[start + 1] == theirs[start + 1] + 1
 
 
+SHOWN = [
+    lambda x: torch.view_as_real((x * 2).t()[1:]),
+    lambda x: torch.view_as_real(x.t()[1:]),
+    lambda x: torch.fft.fft(x).t()[1:].imag,
+    lambda x: torch.unsafe_split(x.cumsum(0).t()[1:], 200)[1],
+]
+
+
+@pytest.mark.parametrize("function", SHOWN)
+@pytest.mark.parametrize("gradient", [False, True])
+def test_memory_that_only_an_operator_s_result_shows(function: Any, gradient: bool) -> None:
+    given = few(300, 400, dtype=torch.complex64)
+    wanted = function(given)
+    found = compiled(function)(given.clone().requires_grad_(gradient))
+    others = [torch.zeros(300, 400, 2) for _ in range(4)]  # where memory was given back
+    assert torch.equal(found, wanted), len(others)
+
+
 def test_operators_outside_of_autocast_are_not_cast() -> None:
     def both(x: torch.Tensor, weight: torch.Tensor) -> Any:
         with torch.autocast("cpu", enabled=False):
