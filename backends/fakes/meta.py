@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from dynacap.backends.fakes import symbolic
 from dynacap.backends.fakes.memo import Kept, Look, parts
 
 POINTWISE = frozenset(
@@ -65,6 +66,8 @@ def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> 
         return None
     if name == "where" and len(args) + len(kwargs) == 1:  # as many as are not 0
         return None
+    if symbolic.has_symbols(args) or any(map(symbolic.has_symbols, kwargs.values())):
+        return symbolic.foretold(predicted, name, target, args, kwargs)
     kept = _said_by(Small(_SIZES_AT.get(name)), target, args, kwargs) if name in SMALL else None
     return kept or _said_by(_Twins(_ones if real else _meta), target, args, kwargs)
 

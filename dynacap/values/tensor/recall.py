@@ -166,7 +166,9 @@ def _mark(value: Value) -> Any:
             raise NoKey
         return look
     if kind is SymbolValue:
-        raise NoKey
+        if value.cls is not int:
+            raise NoKey
+        return value.sym  # type: ignore[attr-defined]  # which has no hash: nothing is kept
     if isinstance(value, Const):
         constant = value.value
         if type(constant) is slice:
