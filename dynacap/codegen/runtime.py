@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import types
 from collections.abc import Iterator
 from ctypes import PYFUNCTYPE, py_object, pythonapi
@@ -76,15 +77,20 @@ def make_traceback(
 
     Its frames are those of generators that never ran, since any other would hold who called it.
     """
-    plain = _nothing.__code__
     for name, place, function in trail:
-        lines = location(len(plain.co_code) // 2, place, plain.co_firstlineno)
-        code = plain.replace(
-            co_filename=name, co_name=function, co_qualname=function, co_linetable=lines
-        )
-        frame = types.FunctionType(code, {})().gi_frame
+        frame = types.FunctionType(_code_at(name, place, function), {})().gi_frame
         found = types.TracebackType(found, frame, 0, place[0] or 0)
     return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _code_at(name: str, place: Positions, function: str) -> types.CodeType:
+    """Code of a generator that stands at a place of a file."""
+    plain = _nothing.__code__
+    lines = location(len(plain.co_code) // 2, place, plain.co_firstlineno)
+    return plain.replace(
+        co_filename=name, co_name=function, co_qualname=function, co_linetable=lines
+    )
 
 
 def _nothing() -> Iterator[None]:
