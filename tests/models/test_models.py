@@ -4,7 +4,9 @@
 written by `python benchmarks/bench_models.py --only torch --baseline`.
 """
 
+import dataclasses
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,6 @@ BASELINE: dict[str, Any] = json.loads((Path(__file__).parent / "torch_baseline.j
 ]
 EVERY = [(entry.name, mode) for entry in ZOO.values() for mode in modes(entry)]
 WHOLE_SHARE = 0.9
-measured: dict[str, Result] = {}
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -36,12 +37,25 @@ def one_thread() -> Iterator[None]:
     ENGINE.reset()
 
 
-def result_of(name: str, mode: str) -> Result:
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what was measured, one for all processes of the run."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    (folder / "models").mkdir(exist_ok=True)
+    return folder / "models"
+
+
+def result_of(measured: Path, name: str, mode: str) -> Result:
     """The measurement of one model, made once for all tests."""
-    label = f"{name} {mode}"
-    if label not in measured:
-        measured[label] = measure(ZOO[name], mode, compile_eager, lambda: dict(ENGINE.counters()))
-    return measured[label]
+    kept = measured / f"{name} {mode}"
+    if not kept.exists():
+        made = measure(ZOO[name], mode, compile_eager, lambda: dict(ENGINE.counters()))
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps(dataclasses.asdict(made)))
+        part.rename(kept)
+    return Result(**json.loads(kept.read_text()))
 
 
 def compile_eager(function: Any) -> Any:
@@ -49,8 +63,8 @@ def compile_eager(function: Any) -> Any:
 
 
 @pytest.mark.parametrize(("name", "mode"), EVERY)
-def test_model_gives_eagers_results(name: str, mode: str) -> None:
-    result = result_of(name, mode)
+def test_model_gives_eagers_results(measured: Path, name: str, mode: str) -> None:
+    result = result_of(measured, name, mode)
     assert result.right, "\n".join(result.problems)
     assert result.graphs > 0, f"nothing was captured: {result.reasons}"
 
@@ -59,7 +73,7 @@ def test_baseline_covers_the_zoo() -> None:
     assert set(BASELINE) == {f"{name} {mode}" for name, mode in EVERY}
 
 
-def test_most_are_whole_where_torch_compile_makes_them_whole() -> None:
+def test_most_are_whole_where_torch_compile_makes_them_whole(measured: Path) -> None:
     """At least nine in ten of those that torch.compile takes whole break nowhere here."""
     theirs = [
         label
@@ -68,13 +82,13 @@ def test_most_are_whole_where_torch_compile_makes_them_whole() -> None:
     ]
     broken = {}
     for label in theirs:
-        result = result_of(*label.split(" "))
+        result = result_of(measured, *label.split(" "))
         if result.breaks or result.skipped or result.graphs > BASELINE[label]["graphs"]:
             broken[label] = (result.graphs, result.breaks, result.skipped, result.reasons)
     assert len(broken) <= (1 - WHOLE_SHARE) * len(theirs), broken
 
 
-def test_every_break_has_a_reason() -> None:
+def test_every_break_has_a_reason(measured: Path) -> None:
     for name, mode in EVERY:
-        result = result_of(name, mode)
+        result = result_of(measured, name, mode)
         assert sum(result.reasons.values()) >= result.breaks, f"{name} {mode}: {result.reasons}"
