@@ -57,10 +57,12 @@ suite: setup  ## the tests with the C hook and the C checker
 	DYNACAP_HOOK=pep523 DYNACAP_CHECKER=c $(BIN)/python -m pytest -q -n 2 --ignore tests/rules
 
 native: setup  ## the tests of what programs do, with graphs as C; DYNACAP_BACKEND=native serves for all others too
-	DYNACAP_BACKEND=native $(BIN)/python -m pytest -q -n 2 tests/cases tests/effects tests/resume tests/adversarial tests/arrays
+	DYNACAP_BACKEND=native $(BIN)/python -m pytest -q -n 2 tests/cases tests/effects tests/adversarial tests/arrays
 
-twins: setup  ## the tests with the Python twins of both
-	DYNACAP_HOOK=settrace DYNACAP_CHECKER=python $(BIN)/python -m pytest -q -n 2 --ignore tests/rules
+# What no choice of hook or checker reaches; tests/hook and tests/guards try both by themselves.
+SAME_FOR_TWINS := rules opcodes resume fxlite backends hook guards
+twins: setup  ## the tests with the Python twins of both, but those that cannot tell
+	DYNACAP_HOOK=settrace DYNACAP_CHECKER=python $(BIN)/python -m pytest -q -n 2 $(SAME_FOR_TWINS:%=--ignore tests/%)
 
 pythons: setup  ## the tests of capture on every other Python that is present
 	$(BIN)/python -m nox
