@@ -75,6 +75,29 @@ dynacap_is_plain(double number)
     return number >= -0x1.fffffep127 && number <= 0x1.fffffep127;
 }
 
+/* Whether so many numbers are neither NaN nor infinite. */
+static inline int
+dynacap_finite_f32(const void *at, int64_t count)
+{
+    const uint32_t *bits = at;
+    uint32_t others = 0;
+    for (int64_t i = 0; i < count; i++) {
+        others |= (bits[i] & 0x7f800000) == 0x7f800000;
+    }
+    return !others;
+}
+
+static inline int
+dynacap_finite_f64(const void *at, int64_t count)
+{
+    const uint64_t *bits = at, infinite = UINT64_C(0x7ff) << 52;
+    uint64_t others = 0;
+    for (int64_t i = 0; i < count; i++) {
+        others |= (bits[i] & infinite) == infinite;
+    }
+    return !others;
+}
+
 static inline Value
 dynacap_double(double number)
 {

@@ -112,6 +112,7 @@ class _Writer:
         self.alone = False  # whether the steps from here on use one core only
 
     def source(self, kernels: str) -> Source:
+        self._check_finite()
         for index, step in enumerate(self.program.steps):
             self._use_cores(uses_cores(step))
             if isinstance(step, Call):
@@ -192,6 +193,16 @@ class _Writer:
             yield "    dynacap_large = 0;"
             yield from (f"    (void){checked_text(number)};" for number in numbers)
             yield "    if (dynacap_large) { return 2; }"
+
+    def _check_finite(self) -> None:
+        """Look at what is to hold neither NaN nor infinities, before anything is done."""
+        for buffer in self.program.finite:
+            last = sum(
+                (size - 1) * stride
+                for size, stride in zip(buffer.shape, buffer.strides, strict=True)
+            )
+            function = f"dynacap_finite_f{8 * buffer.dtype.itemsize}"
+            self._check(f"!{function}({self.pointer(buffer)}, {size_text(last + 1)})")
 
     # Where things are.
 

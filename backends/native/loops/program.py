@@ -114,7 +114,8 @@ class Program:
 
     ``inputs`` are the graph's placeholders in order: a buffer, the symbol of a size that comes as
     an integer, or a number.  ``outputs`` are what it returns: a buffer, a size, a number, None or
-    another constant.  One that ``continues`` is given what an earlier graph kept for it.
+    another constant.  One that ``continues`` is given what an earlier graph kept for it.  Where one
+    of ``finite``, which are inputs or constants, holds NaN or infinities, the graph runs eagerly.
     """
 
     buffers: list[Buffer]
@@ -123,6 +124,7 @@ class Program:
     steps: Sequence[Step]
     sizes: tuple[Size, ...] = ()
     continues: bool = False
+    finite: Sequence[Buffer] = ()
 
     def __str__(self) -> str:
         head = [str(buffer) for buffer in self.buffers]

@@ -39,12 +39,13 @@ def convolution(
         return NotImplemented
     window = _Window(cx, x, weight, stride, padding, dilation)
     apart = groups == x.shape[1] == weight.shape[0] and groups > 1
-    if apart and math.prod(weight.shape[2:]) <= _MOST_TAPS:
-        total = _apart(window)
-    elif groups == 1 and _is_dense(weight.buffer) and window.is_small():
-        total = _product(window)
-    else:
+    alike = groups == 1 and _is_dense(weight.buffer) and window.is_small()
+    if not alike and not (apart and math.prod(weight.shape[2:]) <= _MOST_TAPS):
         return NotImplemented
+    # Beside the zeros around an image, which oneDNN leaves out, infinite weights would give NaN.
+    if any(window.padding) and not cx.sees_finite(weight):
+        return NotImplemented
+    total = _product(window) if alike else _apart(window)
     if bias is None:
         return total
     return total + Field((1, *bias.shape, 1, 1), bias.dtype, lambda place: bias.at((place[1],)))

@@ -67,7 +67,9 @@ def _program(graph: Graph, rules: Mapping[torch._ops.OpOverload, Rule]) -> Progr
     lowering = Lowering(rules)
     lowering.run(graph)
     sizes = tuple(filter(is_symbolic, lowering.inputs))
-    program = Program(lowering.buffers, lowering.inputs, lowering.outputs, [], sizes)
+    program = Program(
+        lowering.buffers, lowering.inputs, lowering.outputs, [], sizes, finite=lowering.finite
+    )
     symbols = tuple(symbols_of(program))
     if symbols and rules and not all(map(_sums_and_products, lowering.buffers)):
         raise _SizesVary

@@ -61,6 +61,7 @@ class Lowering:
         self.outputs: list[Any] = []
         self.values: dict[Node, Any] = {}
         self.roots: dict[Buffer, Buffer] = {}
+        self.finite: list[Buffer] = []  # what has to be for loops to give what eager does
         self.own: set[Buffer] = set()  # what the rule of the node has made so far
         self.node: Node
         self.result: Any = None  # the fake tensor, or tensors, that the node gives
@@ -204,6 +205,15 @@ class Lowering:
         equation = Equation(buffer, kept, offset, value, reduced, combiner, (self.node,))
         self.steps.append(equation)
         return self._made(buffer)
+
+    def sees_finite(self, field: Field) -> bool:
+        """Whether what comes from outside is looked at before the graph runs, so that loops meet no
+        NaN and no infinity in it."""
+        root = self.roots.get(field.buffer, field.buffer) if field.buffer else None
+        if root is None or root.kind not in ("input", "constant"):
+            return False
+        self.finite += [] if root in self.finite else [root]
+        return True
 
     def plain(self, operands: Sequence[Any]) -> bool:
         """Whether fields are of dtypes that loops can compute with."""

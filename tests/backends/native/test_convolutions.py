@@ -1,10 +1,12 @@
 """Convolutions as products of matrices and as loops, against eager."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import dynacap
 from tests.backends.native.against_eager import same as same_as_compiled
 
 torch = pytest.importorskip("torch")
@@ -48,6 +50,26 @@ def test_each_kind_of_window(same: Same, window: tuple[Any, ...]) -> None:
 def test_windows_that_are_left_to_the_operator(same: Same, window: tuple[Any, ...]) -> None:
     made = same(convolved(window), *operands(window), rtol=1e-4, atol=1e-4)
     assert "aten.convolution.default" in made.calls
+
+
+@pytest.mark.parametrize("window", [WINDOWS[3], WINDOWS[7]], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("train", [False, True])
+def test_infinite_weights_meet_no_zeros_around_an_image(
+    window: tuple[Any, ...], dtype: Any, train: bool
+) -> None:
+    function = convolved(window)
+    compiled = dynacap.compile(function, backend="native")
+    for wrong in (None, math.inf, math.nan, None):
+        x, weight, bias = (each.to(dtype) for each in operands(window))
+        weight.requires_grad_(train)
+        if wrong is not None:
+            with torch.no_grad():
+                weight[3, 0, 0, 0] = wrong
+        torch.testing.assert_close(
+            compiled(x, weight, bias), function(x, weight, bias), rtol=1e-4, atol=1e-4,
+            equal_nan=True,
+        )  # fmt: skip
 
 
 def test_one_number_for_both_dimensions(same: Same) -> None:
