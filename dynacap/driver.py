@@ -208,9 +208,11 @@ class Driver:
         return self._run_piece(*self._throw(sites, values, without_ours(error), rest), rest)
 
     def _bare(self, sites: Sites, values: Values) -> Suspend:
-        """Leave it to the hook to run all the frames, with none of ours below them."""
+        """Leave it to the hook to run all the frames, with none of ours below them: the two that
+        are there now, of :meth:`finish` and of this, count no more by then.
+        """
         run = self._stacked(sites, values)
-        done = functools.partial(self.hook.exit, self.hook.enter(self.offer))
+        done = functools.partial(self.hook.exit, self.hook.enter(self.offer, 2))
         return Suspend(None, (run, done))
 
     def _stacked(self, sites: Sites, values: Values) -> Callable[[], Any]:

@@ -221,3 +221,29 @@ def test_a_limit_set_while_captured_code_runs(run: Any, left: int) -> None:
     everything = dynacap.compile(with_few_frames_left, backend="eager")
     assert [everything(run, left) for _ in range(3)] == [expected] * 3
     assert with_few_frames_left(dynacap.compile(run, backend="eager"), left) == expected
+
+
+def test_a_limit_that_leaves_few_frames_meets_the_programs_handlers() -> None:
+    before = sys.getrecursionlimit()
+    run = dynacap.compile(with_few_frames_left, backend="eager")
+    for _ in range(3):
+        assert "recursion" in run(in_except, 10)[-1]
+        assert sys.getrecursionlimit() == before
+
+
+def looks(log: list[Any]) -> None:
+    sys._getframe()
+    log.append(0)
+    looks(log)
+
+
+@pytest.mark.skipif(not KEEPS_LIMIT, reason="frames of ours count")
+def test_frames_that_look_at_themselves_count_once() -> None:
+    expected: list[Any] = []
+    with pytest.raises(RecursionError):
+        looks(expected)
+    for _ in range(3):
+        log: list[Any] = []
+        with pytest.raises(RecursionError):
+            dynacap.compile(looks, backend="eager")(log)
+        assert abs(len(log) - len(expected)) <= 1
