@@ -111,7 +111,7 @@ def call_resolved(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs) -> Va
         if isinstance(real, type) and find_native(real) is None and not is_pure(real):
             return construct(t, fn, args, kwargs)
         if type(real) is types.GenericAlias:
-            return t.call(t.wrap(real.__origin__, None), args, kwargs)
+            return call_c_function(t, types.GenericAlias.__call__, [fn, *args], kwargs)
         return call_c_function(t, real, args, kwargs)
     raw = t.lookup(fn.cls, "__call__")
     return call_c_function(t, raw, [fn, *args], kwargs)

@@ -121,6 +121,10 @@ def iterate(t: Tracer, obj: Value) -> Value:
         if t.lookup(found.cls, "__next__") is MISSING:
             t.raise_error(TypeError, f"iter() returned non-iterator of type {found.title!r}")
         return found
+    if isinstance(obj, Known) and not isinstance(
+        t.lookup(obj.cls, "__getitem__"), types.FunctionType
+    ):
+        refuse(t, iter, obj)  # by a key of some kind
     return SequenceIterator(obj)
 
 

@@ -31,6 +31,7 @@ for _kind in (*_OF_ANNOTATIONS, getattr(typing, "_Final", typing.TypeVar)):
     builds_subclasses(_kind)(build_known)
 
 _PROTOCOL_CHECK = type(typing.Protocol).__instancecheck__
+_STATIC = hasattr(typing, "_lazy_load_getattr_static")  # since then it runs no code of the object's
 _KEEPS = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
 
 
@@ -42,7 +43,9 @@ def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
     if isinstance(cls, types.UnionType):
         return any(is_instance(t, obj, t.wrap(one, None)) for one in typing.get_args(cls))
     if not isinstance(cls, type):
-        return _ask(t, classinfo, "__instancecheck__", obj, isinstance)
+        if t.lookup(classinfo.cls, "__instancecheck__") is MISSING:
+            refuse(t, functools.partial(isinstance, object), classinfo)
+        return truth(t, call_special(t, classinfo, "__instancecheck__", [obj]))
     if obj.cls is cls:
         return True
     check = t.lookup(type(cls), "__instancecheck__")
@@ -70,13 +73,6 @@ def _guard_registrations(t: Tracer, cls: type, base: type) -> None:
     found.add(cls, base)
 
 
-def _ask(t: Tracer, classinfo: Value, name: str, operand: Value, check: Any) -> bool:
-    """What an object that is no class says where one is expected."""
-    if t.lookup(classinfo.cls, name) is MISSING:
-        refuse(t, functools.partial(check, object), classinfo)
-    return truth(t, call_special(t, classinfo, name, [operand]))
-
-
 class _Instance:
     """What passes for an instance of a class, to ask whether it inherits or is registered."""
 
@@ -86,6 +82,14 @@ class _Instance:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return self.cls
+
+
+def _answers(t: Tracer, cls: type, name: str) -> bool:
+    """Whether code of the program may run where an object is asked for an attribute."""
+    raw = t.lookup(cls, name)
+    own = t.lookup(cls, "__getattribute__") is not object.__getattribute__
+    computed = not isinstance(raw, types.FunctionType) and hasattr(type(raw), "__get__")
+    return own or computed or (raw is MISSING and t.lookup(cls, "__getattr__") is not MISSING)
 
 
 def _follows_protocol(t: Tracer, obj: Value, cls: type) -> bool:
@@ -100,6 +104,8 @@ def _follows_protocol(t: Tracer, obj: Value, cls: type) -> bool:
     if isinstance(cls, abc.ABCMeta) and abc.ABCMeta.__instancecheck__(cls, _Instance(obj.cls)):
         return True
     for name in sorted(typing._get_protocol_attrs(cls)):  # type: ignore[attr-defined]
+        if _STATIC and _answers(t, obj.cls, name):
+            t.graph_break("unsupported-call", f"isinstance() looks for {name} without running code")
         found = attribute_or_none(t, obj, name)
         if found is None or (is_none(found) and callable(getattr(cls, name, None))):
             return False
@@ -113,14 +119,20 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
     real_sub, cls = real_of_known(sub), real_of_known(classinfo)
     if isinstance(cls, types.UnionType):
         return any(is_subclass(t, sub, t.wrap(one, None)) for one in cls.__args__)
-    if isinstance(cls, type) and isinstance(real_sub, type):
-        check = t.lookup(type(cls), "__subclasscheck__")
-        if isinstance(check, types.FunctionType) and not _is_library(check):
-            return truth(t, call_special(t, classinfo, "__subclasscheck__", [sub]))
-    elif t.lookup(sub.cls, "__bases__") is MISSING and not hasattr(real_sub, "__bases__"):
+    check, is_class = t.lookup(type(cls), "__subclasscheck__"), isinstance(real_sub, type)
+    written = isinstance(check, types.FunctionType) and not _is_library(check)
+    if written or (check is not MISSING and not isinstance(cls, type)):
+        return truth(t, call_special(t, classinfo, "__subclasscheck__", [sub]))
+    if (
+        not is_class
+        and t.lookup(sub.cls, "__bases__") is MISSING
+        and not hasattr(real_sub, "__bases__")
+    ):
         t.raise_real(error_of(issubclass, None, int))
-    elif not isinstance(cls, type | types.UnionType):
-        return _ask(t, classinfo, "__subclasscheck__", sub, issubclass)
+    if not isinstance(cls, type):
+        refuse(t, functools.partial(issubclass, object), classinfo)
+    if getattr(cls, "_is_protocol", False):
+        t.graph_break("unsupported-call", f"{cls.__name__}, a protocol, is asked for a subclass")
     try:
         found = issubclass(real_sub, cls)
     except TypeError as error:

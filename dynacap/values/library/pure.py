@@ -9,7 +9,11 @@ import os
 import types
 from typing import Any
 
+from dynacap.values.base import Value
+from dynacap.values.data_model.calls import fold_or_break, folds
+from dynacap.values.library.handlers import handles
 from dynacap.values.natives import find_native, pure
+from dynacap.values.tracer import Tracer
 
 _TYPES = (int, float, complex, bool, str, bytes, range, slice, types.CodeType, type(None),
           type(Ellipsis), type(NotImplemented))  # fmt: skip
@@ -42,9 +46,21 @@ for _owner in (*_TYPES, math, cmath):
 pure((complex, bytes, range, str.maketrans))
 pure((ascii, bin, chr, hex, oct, ord, operator.abs, operator.index))
 pure((os.fspath,))
-pure(
-    vars(owner)[name]
-    for owner in (type, types.GenericAlias, types.UnionType)
-    for name in ("__or__", "__ror__")
-)
-pure((types.GenericAlias.__getitem__, types.UnionType.__getitem__))
+_ALIASES = (types.GenericAlias, types.UnionType)
+folds(*(vars(owner)[name] for owner in (type, *_ALIASES) for name in ("__or__", "__ror__")))
+
+
+@handles(*(owner.__getitem__ for owner in _ALIASES))
+def _substitute(t: Tracer, alias: Value, key: Value, /) -> Value:
+    real = alias.known()
+    if _holds_others(real):
+        t.graph_break("class-item", f"{real} is subscripted, which asks objects of the program's")
+    return fold_or_break(t, type(real).__getitem__, [alias, key], {})
+
+
+def _holds_others(alias: Any) -> bool:
+    """Whether objects that may change are among what an alias is made of."""
+    return type(alias) in _ALIASES and any(
+        type(each).__module__ not in ("builtins", "types", "typing") or _holds_others(each)
+        for each in alias.__args__
+    )
