@@ -19,7 +19,7 @@ from dynacap.values.data_model.attributes import claimed_class, make_super
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import handles, handles_rows, is_none, real_of_known
-from dynacap.values.object import ObjectValue, PropertyValue
+from dynacap.values.object import ObjectValue, PropertyValue, WrittenAttribute
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
@@ -131,8 +131,8 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
         t.raise_real(error_of(issubclass, None, int))
     if not isinstance(cls, type):
         refuse(t, functools.partial(issubclass, object), classinfo)
-    if getattr(cls, "_is_protocol", False):
-        t.graph_break("unsupported-call", f"{cls.__name__}, a protocol, is asked for a subclass")
+    if _is_changed(t, cls):
+        t.graph_break("unsupported-call", f"{cls.__name__}, a protocol made here, is asked")
     try:
         found = issubclass(real_sub, cls)
     except TypeError as error:
@@ -140,6 +140,14 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
     if not found:
         _guard_registrations(t, real_sub, cls)
     return found
+
+
+def _is_changed(t: Tracer, protocol: type) -> bool:
+    """Whether what a class notes of being a protocol was changed in the traced program alone."""
+    members = getattr(protocol, "__non_callable_proto_members__", MISSING)
+    if type(t.lookup(protocol, "_is_runtime_protocol")) is WrittenAttribute:
+        return True
+    return any(getattr(value, "real", None) is members for value in t.touched)
 
 
 def _is_library(function: types.FunctionType) -> bool:
