@@ -119,7 +119,7 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
     real_sub, cls = real_of_known(sub), real_of_known(classinfo)
     if isinstance(cls, types.UnionType):
         return any(is_subclass(t, sub, t.wrap(one, None)) for one in cls.__args__)
-    check, is_class = t.lookup(type(cls), "__subclasscheck__"), isinstance(real_sub, type)
+    check, is_class = t.lookup(classinfo.cls, "__subclasscheck__"), isinstance(real_sub, type)
     written = isinstance(check, types.FunctionType) and not _is_library(check)
     if written or (check is not MISSING and not isinstance(cls, type)):
         return truth(t, call_special(t, classinfo, "__subclasscheck__", [sub]))
