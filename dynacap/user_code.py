@@ -12,6 +12,8 @@ from types import CodeType, FunctionType
 import numpy as np
 import torch
 
+from dynacap.hook.functions import search_only
+
 _TORCH = Path(torch.__file__).resolve().parent
 _MODELS = str(_TORCH / "nn" / "modules")
 _PATHS = sysconfig.get_paths()
@@ -21,6 +23,11 @@ _LIBRARY = tuple(str(Path(_PATHS[name]).resolve()) for name in ("stdlib", "plats
 _OURS = (
     str(_TORCH),
     *(str(_TORCH.parent / name) for name in ("torchgen", "functorch", "sympy", "mpmath")),
+)
+# Where torch.compile wraps the user's functions.
+_WRAPPERS = tuple(
+    str(_TORCH / name)
+    for name in ("_compile.py", "_dynamo/eval_frame.py", "_dynamo/external_utils.py")
 )
 _NUMPY = str(Path(np.__file__).resolve().parent)
 # In a checkout the packages within lie beside each other.
@@ -49,3 +56,11 @@ def _is_users_file(filename: str) -> bool:
     if filename.startswith((*_OURS, _NUMPY, *_DYNACAP)):
         return False
     return filename.startswith(_PACKAGES) or not filename.startswith(_LIBRARY)
+
+
+def may_be_users(code: CodeType) -> bool:
+    """Whether a function of this code may be the user's, or wrap one."""
+    return _is_users_file(code.co_filename) or code.co_filename.startswith(_WRAPPERS)
+
+
+search_only(may_be_users)

@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -15,6 +15,18 @@ SEARCHES = 2
 """Searches for one code object; closures that are made anew for each call are not worth more."""
 
 MOST_WRAPPERS = 20
+
+
+Worth = Callable[[CodeType], bool]
+_worth: list[Worth] = [lambda code: True]
+
+
+def search_only(worth: Worth) -> Worth:
+    """Search all objects for a function only where this says that its code is worth it; gives what
+    said so before.
+    """
+    before, _worth[:] = _worth[0], [worth]
+    return before
 
 
 class FunctionFinder:
@@ -53,7 +65,7 @@ class FunctionFinder:
             function = _with_code(candidate, code)
             if function is not None:
                 return function
-        return _only_referrer(code) if calls % SEARCH_AFTER == 0 else None
+        return _only_referrer(code) if calls % SEARCH_AFTER == 0 and _worth[0](code) else None
 
 
 # Looking must run no code of the user's: types are asked for by type(), never through __class__.

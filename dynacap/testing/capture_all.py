@@ -23,6 +23,7 @@ from dynacap.config import config
 from dynacap.errors import DynacapError
 from dynacap.executor import machine
 from dynacap.executor.chain import Site
+from dynacap.hook.functions import search_only
 from dynacap.place import Place
 
 Wanted = Callable[[FunctionType, CodeType], bool]
@@ -67,6 +68,16 @@ def _sooner_left_alone() -> Iterator[None]:
         machine.MAX_WORK = before
 
 
+@contextmanager
+def _all_searched() -> Iterator[None]:
+    """Functions of the library are wanted too."""
+    before = search_only(lambda code: True)
+    try:
+        yield
+    finally:
+        search_only(before)
+
+
 class CaptureAll:
     """Captures what ``wanted`` wants while :meth:`active`; ``frames`` tells of it by code."""
 
@@ -87,7 +98,7 @@ class CaptureAll:
             accumulated_recompile_limit=CAPTURES,
             raise_internal_errors=True,
         )
-        with patch, _sooner_left_alone(), self.hook.active(self._driver.offer):
+        with patch, _sooner_left_alone(), _all_searched(), self.hook.active(self._driver.offer):
             yield
 
     def take(self, function: FunctionType) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from dynacap import backends, fxlite, guards
 from dynacap.testing import check_same
-from dynacap.user_code import is_users
+from dynacap.user_code import is_users, may_be_users
 
 pytestmark = pytest.mark.torch
 
@@ -40,3 +40,18 @@ def of_the_users() -> None: ...
 def test_whose_a_function_is(function: Callable[..., Any], users: bool) -> None:
     plain: Any = getattr(function, "__wrapped__", function)
     assert is_users(plain, plain.__code__) is users
+
+
+@pytest.mark.parametrize(
+    ("function", "worth"),
+    [
+        (of_the_users, True),
+        (torch.nn.Linear.forward, True),
+        (torch.compiler.disable(of_the_users), True),
+        (torch.fx.Graph.python_code, False),
+        (json.dumps, False),
+    ],
+)
+def test_whose_functions_are_searched_for(function: Any, worth: bool) -> None:
+    """Of what torch and the library run none is, but what torch wraps the user's with."""
+    assert may_be_users(function.__code__) is worth
