@@ -160,11 +160,14 @@ class _Writer:
             yield "    int32_t fault = 0;"
         checks = list(self._check_numbers())
         named = set(re.findall(r"\w+", "\n".join([*checks, *self.lines])))
-        for symbol, (what, position, dim) in symbols_of(self.program).items():
-            if what == "integer":
-                yield f"    const int64_t {symbol} = size[{position}];"
+        for symbol, at in symbols_of(self.program).items():
+            if at.what == "integer":
+                yield f"    const int64_t {symbol} = size[{at.position}];"
             elif str(symbol) in named:
-                yield f"    const int64_t {symbol} = dynacap_{what}(in[{position}], {dim});"
+                there = f"dynacap_{at.what}(in[{at.position}], {at.dim})"
+                if (at.times, at.plus) != (1, 0):
+                    there = f"({there} - {at.plus}) / {at.times}"
+                yield f"    const int64_t {symbol} = {there};"
         for number, position in given_numbers(self.program).items():
             if isinstance(number, Number):
                 yield f"    const double {number.name} = dynacap_float(size[{position}]);"

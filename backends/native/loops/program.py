@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import torch
 
@@ -197,24 +197,43 @@ def given_numbers(program: Program) -> dict[Any, int]:
     return {value: position for position, value in enumerate(filter(varies, program.inputs))}
 
 
-def symbols_of(program: Program) -> dict[Size, tuple[str, int, int]]:
-    """Each symbol that a program knows from its inputs, and from which.
+class Origin(NamedTuple):
+    """Where a program knows a symbol from: ``times * symbol + plus`` is what lies there.
 
     "integer", a position among the numbers, and 0; or "size" or "stride", a position among the
     tensors, and a dimension.
     """
-    found: dict[Size, tuple[str, int, int]] = {}
+
+    what: str
+    position: int
+    dim: int
+    times: int = 1
+    plus: int = 0
+
+
+def symbols_of(program: Program) -> dict[Size, Origin]:
+    """Each symbol that a program knows from its inputs, and from which."""
+    found: dict[Size, Origin] = {}
+    multiples: dict[Size, Origin] = {}
     tensors = [value for value in program.inputs if isinstance(value, Buffer)]
     for value, position in given_numbers(program).items():
         if is_symbolic(value) and value.is_Symbol:
-            found.setdefault(value, ("integer", position, 0))
+            found.setdefault(value, Origin("integer", position, 0))
     for what, name in (("size", "shape"), ("stride", "strides")):
         for position, tensor in enumerate(tensors):
             numbers: tuple[Any, ...] = getattr(tensor, name)
             for dim, number in enumerate(numbers):
-                if is_symbolic(number) and number.is_Symbol:
-                    found.setdefault(number, (what, position, dim))
-    return found
+                if not is_symbolic(number):
+                    continue
+                if number.is_Symbol:
+                    found.setdefault(number, Origin(what, position, dim))
+                elif len(number.free_symbols) == 1:
+                    (symbol,) = number.free_symbols
+                    times, plus = number.coeff(symbol), number.coeff(symbol, 0)
+                    if times.is_Integer and plus.is_Integer and number == times * symbol + plus:
+                        known = Origin(what, position, dim, int(times), int(plus))
+                        multiples.setdefault(symbol, known)
+    return multiples | found
 
 
 def numbers_of(call: Call) -> list[Any]:

@@ -136,3 +136,17 @@ def test_a_torch_whose_floats_become_tensors_trains_eagerly_where_they_vary(
     x = torch.rand(3, 4, requires_grad=True)
     check_same(lambda x, s: x * s, (x, 0.3), (x, 0.7), (x, 0.1), compile=_native)
     assert "runs eagerly: a float in it varies" in caplog.text
+
+
+def test_a_size_that_a_backward_pass_knows_as_a_multiple(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing that it is given has the size itself."""
+
+    def best(x: Any, w: Any) -> Any:
+        return (x.view(-1, 6) @ w).softmax(-1).topk(2)[0]
+
+    compiled = dynacap.compile(best, backend="native")
+    for size in (2, 3, 4):
+        x, w = torch.randn(size, 5, 6), torch.randn(6, 4, requires_grad=True)
+        expected = torch.autograd.grad(best(x, w).sin().sum(), w)
+        torch.testing.assert_close(torch.autograd.grad(compiled(x, w).sin().sum(), w), expected)
+    assert not [each for each in caplog.records if "runs eagerly" in each.getMessage()]
