@@ -108,3 +108,33 @@ def test_attributes_that_a_module_lacks(x: Tensor, module: nn.Module) -> Any:
     except AttributeError as error:
         text = str(error)
     return hasattr(module, "weight"), hasattr(module, "other"), module.bias is None, text, x * 1
+
+
+def test_distributions_by_logits() -> None:
+    """Their checks ask the class for a lazy property, which makes one."""
+
+    def act(logits: Tensor) -> Any:
+        chosen = torch.distributions.Categorical(logits=logits)
+        action = chosen.sample()
+        lazy = torch.distributions.Categorical.probs
+        kinds = type(lazy).__name__, isinstance(lazy, property)
+        return action, chosen.log_prob(action), chosen.entropy(), chosen.probs, kinds
+
+    check_same(act, (X,), (X[:2],), breaks=0)
+
+
+def test_packed_sequences() -> None:
+    """Kernels that ask for memory run between graphs, and the reason says that they work there."""
+
+    def packed(rnn: nn.GRU, x: Tensor, lengths: Tensor) -> Tensor:
+        given = nn.utils.rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(rnn(given)[0], batch_first=True)[0] * 2
+
+    rnn = nn.GRU(3, 4, batch_first=True)
+    calls = [
+        (rnn, torch.randn(2, 3, 3), torch.tensor([3, 2])),
+        (rnn, torch.randn(2, 4, 3), torch.tensor([4, 1])),
+    ]
+    reasons = check_same(packed, *calls).reasons
+    assert "no-fake-kernel: _pad_packed_sequence asks for the memory of its arguments" in reasons
+    assert not any("\n" in reason or "fake-tensor-error" in reason for reason in reasons)

@@ -43,6 +43,7 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("random", random, "random uniform randint randrange choice choices sample shuffle gauss"),
     ("random", random, "normalvariate getrandbits betavariate expovariate triangular"),
     ("random", random, "seed getstate setstate"),
+    ("random", random.Random, "random getrandbits"),
     ("warning", warnings, "warn_explicit simplefilter filterwarnings resetwarnings"),
     ("signature", inspect, "getsource getmembers getmodule getfullargspec"),
     ("traceback", traceback, "format_exc print_exc"),

@@ -157,8 +157,15 @@ def break_on_error(
             refuse(t, refusal, detail)
     if type(error).__name__ == "GuardOnDataDependentSymNode":  # of a module that loads late
         refuse(t, UNKNOWN_SIZE, f"what {name} does depends on a number that a tensor gave")
-    text = f"{type(error).__name__}: {error}".strip()
+    if any(words in str(error) for words in _ONLY_FAKES):
+        hint = "nothing: it runs in eager mode, between two graphs"
+        t.graph_break("no-fake-kernel", f"{name} asks for the memory of its arguments", hint)
+    text = f"{type(error).__name__}: {error}".strip().partition("\n")[0]  # then torch's own frames
     t.graph_break(otherwise, f"{name} failed on tensors of these shapes and types: {text}")
+
+
+# What kernels that ask for numbers or memory say of fake tensors.
+_ONLY_FAKES = "its data is not allocated yet", "tensor with symbolic sizes", "Cannot access storage"
 
 
 def _data_dependent(name: str, error: Any) -> tuple[Refusal, str]:

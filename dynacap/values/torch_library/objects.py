@@ -16,6 +16,7 @@ from dynacap.values.data_model.calls import fold, fold_or_break, folds
 from dynacap.values.data_model.items import unpack
 from dynacap.values.data_model.operators import binary_op
 from dynacap.values.natives import native, pure
+from dynacap.values.object import PropertyValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.results import static_value
 from dynacap.values.tracer import Tracer
@@ -40,6 +41,15 @@ builds(
 )(build_known)
 builds_subclasses(torch._ops._OpNamespace)(build_known)
 builds_subclasses(torch._ops._Ops)(build_known)
+
+
+_ON_CLASS: Any = torch.distributions.utils._lazy_property_and_property
+
+
+@native(_ON_CLASS)
+def make_lazy_property(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """What a lazy property of a distribution is on its class: ``Categorical.probs``."""
+    return PropertyValue(_ON_CLASS, args)
 
 
 @native(torch.Size)
