@@ -76,6 +76,8 @@ class Lowering:
     def _placeholder(self, node: Node) -> Any:
         value: Any = size_of(self.result)
         if _is_tensor(self.result):
+            if self.result.is_conj() or self.result.is_neg():
+                raise NotImplementedError("a gradient is to be conjugated when it is read")
             value = self.buffer(node.name, self.result, "input")
         elif isinstance(self.result, torch.SymFloat):
             value = Number(f"{node.name}__number")

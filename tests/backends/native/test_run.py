@@ -401,6 +401,18 @@ def test_memory_that_only_an_operator_s_result_shows(function: Any, gradient: bo
     assert torch.equal(found, wanted), len(others)
 
 
+def test_the_gradient_of_a_result_that_is_to_be_conjugated() -> None:
+    """The gradient itself is not."""
+
+    def run(function: Any, x: torch.Tensor) -> Any:
+        total = torch.view_as_real(function(x) * (2 + 1j)).square().sum()
+        return torch.autograd.grad(total, x)
+
+    x = few(4, 6).requires_grad_()
+    for function in (torch.fft.ifft, torch.fft.ihfft):
+        torch.testing.assert_close(run(compiled(function), x), run(function, x))
+
+
 def test_operators_outside_of_autocast_are_not_cast() -> None:
     def both(x: torch.Tensor, weight: torch.Tensor) -> Any:
         with torch.autocast("cpu", enabled=False):
