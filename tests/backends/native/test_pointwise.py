@@ -168,7 +168,7 @@ def test_gradients_at_what_is_no_number(same: Same) -> None:
 
 
 def test_gradients_of_activations(same: Same) -> None:
-    x = torch.randn(6, 40) * 4
+    x = (torch.randn(6, 40) * 4).clamp(max=5)  # the sine of what exp(9) is one of hangs on rounding
     made = same(gradient(lambda x: sum(activations(x))), x, rtol=1e-4, atol=1e-4)
     assert not made.calls
 
