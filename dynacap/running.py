@@ -117,7 +117,9 @@ class Runner:
             return body(function, code, own.pop(0))
         bound = self._bound.get(code)
         if bound is None or bound.__globals__ is not function.__globals__:
-            bound = self._bound[code] = bind(function, code)
+            bound = bind(function, code)
+            if type(function.__globals__) is dict:  # another kind is made for one run, and not kept
+                self._bound[code] = bound
         return bound
 
 

@@ -145,6 +145,8 @@ class Activation:
         current = sys.gettrace()
         if not thread.tracing:
             outer = _below(current)
+            if outer is not None and not callable(outer):
+                return  # of a tracer in C, which nobody but itself can call
             if outer is None:
                 self._body_calls.put()
             else:

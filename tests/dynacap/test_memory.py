@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -81,6 +82,31 @@ def test_nothing_is_kept_after_a_break() -> None:
     del x
     gc.collect()
     assert [ref() for ref in seen] == [None, None]
+
+
+class Names(dict[str, Any]):
+    """Globals of a kind of their own."""
+
+
+def test_globals_made_for_one_run_are_not_kept_after_a_break() -> None:
+    def function(x: Tensor) -> Tensor:
+        print("between")
+        return x * 2
+
+    def run() -> weakref.ref[Names]:
+        names = Names(print=print)
+        target([FunctionType(function.__code__, names)], torch.ones(3))
+        return weakref.ref(names)
+
+    def calls(functions: list[Any], x: Tensor) -> Any:
+        print("before")
+        return functions.pop()(x)
+
+    target = compiled(calls)
+
+    seen = [run() for _ in range(3)]
+    gc.collect()
+    assert [ref() for ref in seen] == [None, None, None]
 
 
 def test_entry_goes_when_a_guarded_object_dies() -> None:

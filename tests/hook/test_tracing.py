@@ -183,6 +183,22 @@ def test_no_trace_function_is_left(hook: Hook) -> None:
     assert watched(None, work) is None
 
 
+def test_a_tracer_in_c_that_nobody_else_can_call(hook: Hook) -> None:
+    record = getattr(pytest.importorskip("_testcapi"), "settrace_to_record", None)
+    if record is None:
+        pytest.skip("this Python's tests have none")
+    events: list[Any] = []
+
+    def work() -> None:
+        record(events)
+        with hook.active(lambda function: None):
+            user(1)
+        sys.settrace(None)
+
+    watched(None, work)
+    assert events
+
+
 def test_trace_function_that_fails(hook: Hook) -> None:
     def broken(frame: FrameType, event: str, arg: Any) -> Any:
         if frame.f_code is inner.__code__:
