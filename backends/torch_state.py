@@ -12,6 +12,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 _AUTOCAST_DEVICES = ("cpu", "cuda")
 _functorch: Any = torch._C._functorch
 _hooks: Any = torch._C._autograd
+_as_subclass: Callable[..., torch.Tensor] = torch.Tensor.as_subclass
 why_no_hooks: Callable[[], str | None] = _hooks._saved_tensors_hooks_get_disabled_error_message
 
 
@@ -103,6 +104,12 @@ def as_outside() -> contextlib.AbstractContextManager[Any]:
     stack.enter_context(torch.inference_mode(False))
     stack.enter_context(outside_transforms())
     return stack
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor as graphs take it: of no subclass, with memory and history, in any mode."""
+    with as_outside(), torch.enable_grad():
+        return _as_subclass(tensor, torch.Tensor)
 
 
 def hooks_of_saved_tensors() -> bool:

@@ -12,7 +12,7 @@ from dynacap.backends import compile_graph, eager, interpreter
 from dynacap.backends.numpy_layer.memory import as_tensor
 from dynacap.backends.recovery import Recovery
 from dynacap.backends.registry import Backend, makes_functional
-from dynacap.backends.torch_state import current_state, restore_state
+from dynacap.backends.torch_state import current_state, plain, restore_state
 from dynacap.break_reasons import RUNNING_FRAME
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
@@ -28,6 +28,7 @@ from dynacap.torch_compile import skip_code
 from dynacap.values.array import MemoryValue
 from dynacap.values.symbol import SymbolValue
 from dynacap.values.tensor.family import is_symbolic
+from dynacap.values.tensor.overrides import overrides
 from dynacap.values.tensor.value import TensorValue
 
 _graph_log = log.channel("graph")
@@ -142,16 +143,19 @@ def _graph_call(
 
 
 def _example(value: TensorValue | SymbolValue) -> Any:
-    return value.sym.node.hint if isinstance(value, SymbolValue) else value.real
+    if isinstance(value, SymbolValue):
+        return value.sym.node.hint
+    return plain(value.real) if overrides(value) else value.real
 
 
 def _input(emitter: Emitter, value: TensorValue | SymbolValue) -> str:
-    if value.source is not None and type(value) is MemoryValue:
-        return f"{emitter.helper(as_tensor)}({emitter.arg(value.source)})"
-    if value.source is not None:
-        return emitter.arg(value.source)
-    assert isinstance(value, TensorValue)
-    return emitter.constant(value.real, "constant")
+    """An input as a graph takes it, which knows neither arrays nor subclasses."""
+    if value.source is None:
+        return emitter.constant(_example(value), "constant")
+    name = emitter.arg(value.source)
+    if type(value) is MemoryValue:
+        return f"{emitter.helper(as_tensor)}({name})"
+    return f"{emitter.helper(plain)}({name})" if overrides(value) else name
 
 
 def _result(emitter: Emitter, region: Region) -> str:

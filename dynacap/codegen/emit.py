@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+import torch
+
 from dynacap.backends.numpy_layer.memory import shown_as
 from dynacap.backends.torch_state import is_tracked
 from dynacap.codegen import runtime
@@ -268,6 +270,8 @@ def _node(e: Emitter, value: NodeValue) -> str:
         if isinstance(value, TensorValue) and is_tracked(value.fake):
             what = "a tensor that a transform recorded lives on"
             e.machine.graph_break("function-transform", what, before=node.meta["step"])
+    if type(value) is TensorValue and value.cls is not torch.Tensor:
+        name = e.let("tensor", f"{e.helper(torch.Tensor.as_subclass)}({name}, {e.kind(value.cls)})")
     if isinstance(value, TensorValue) and value.attrs is not None:
         e.built(value, name)
         e.fill_attributes(value, name)

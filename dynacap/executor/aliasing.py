@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from torch import _debug_has_internal_overlap
+import torch
 
 from dynacap.executor.machine import Machine
 from dynacap.fxlite.effects import mutates
@@ -24,6 +24,7 @@ from dynacap.values.container import DictValue, Stored
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator_outside import OutsideIterator
 from dynacap.values.object import CellValue
+from dynacap.values.tensor.overrides import overrides
 from dynacap.values.tensor.value import TensorValue
 
 _RESHAPING = frozenset("t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_".split())
@@ -50,7 +51,8 @@ def guard_aliasing(m: Machine, functional_backend: bool) -> None:
     for sources in groups.values():
         if len(sources) > 1:
             m.guards.add(NotAliased(tuple(sources), origin=None))
-    _guard_memory(m, functional_backend)
+    with torch._C.DisableTorchFunctionSubclass():
+        _guard_memory(m, functional_backend)
 
 
 def _kind(value: Value) -> Any:
@@ -72,9 +74,13 @@ def _guard_memory(m: Machine, functional_backend: bool) -> None:
     changed = [value for value in inputs if storage_of(value.node) in storages]
     reshaped = any(node.target in _RESHAPING for node in nodes)
     m.tensors.stays_eager = any(
-        reshaped or v.fake.grad_fn is not None or _debug_has_internal_overlap(v.real) == 1
+        reshaped or v.fake.grad_fn is not None or torch._debug_has_internal_overlap(v.real) == 1
         for v in changed
     )
+    if any(
+        v.fake.requires_grad and overrides(v) for v in changed
+    ):  # the graph has a view of it, which may be one itself
+        m.graph_break("tensor-subclass", "what requires gradients is changed in place")
     if any(v.fake.requires_grad and not v.real.requires_grad for v in changed):
         _add(m, inputs, OwnStorage(_sources(inputs)))
     places = Counter(storage_of(value.node) for value in inputs)

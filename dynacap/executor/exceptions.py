@@ -105,8 +105,8 @@ def inside_try(m: Machine) -> bool:
 
 def _has_handler(frame: Frame) -> bool:
     for handler in handlers_around(frame):
-        second = frame.instructions[handler.target + 1]
-        if second.op != "WITH_EXCEPT_START" or not _lets_pass(frame, handler.depth):
+        begin = frame.instructions[handler.target + 1]
+        if begin.op != "WITH_EXCEPT_START" or not _lets_pass(frame, handler.depth + 3 - begin.arg):
             return True
     return False
 
@@ -124,11 +124,9 @@ def handlers_around(frame: Frame) -> Iterator[Handler]:
         handler = frame.code.handlers[handler.target]
 
 
-def _lets_pass(frame: Frame, depth: int) -> bool:
-    """Whether the ``__exit__`` below a handler's depth is that of a context manager of torch, or
-    does nothing.
-    """
-    exit_ = frame.stack[depth - 1] if len(frame.stack) >= depth else None
+def _lets_pass(frame: Frame, place: int) -> bool:
+    """Whether the ``__exit__`` on the stack is that of a manager of torch, or does nothing."""
+    exit_ = frame.stack[place] if len(frame.stack) > place else None
     owner = exit_.obj.cls if isinstance(exit_, BoundMethod) else type(None)
     return owner is nullcontext or owner.__module__.partition(".")[0] == "torch"
 

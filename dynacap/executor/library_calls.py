@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynacap import marks
+from dynacap.backends.torch_surface import is_operation
 from dynacap.errors import SkipFrame, UserError
 from dynacap.executor.inline import Kwargs
 from dynacap.values.base import Const, NotConstant, Value, constant_or
 from dynacap.values.data_model.calls import call_known
-from dynacap.values.natives import find_native, native
+from dynacap.values.natives import find_native
+from dynacap.values.tensor.overrides import is_asked
 from dynacap.values.torch_library.dynamo import find_dynamo
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 def library_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Value | None:
     """What the tables say of a Python function; None to inline it."""
+    if is_operation(real) and is_asked([*args, *kwargs.values()]):
+        return None  # it says itself whom it asks
     handler = find_native(real) or find_dynamo(real)
     if handler is not None:
         return handler(m, args, kwargs)
@@ -57,9 +61,3 @@ def _constant_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> 
     except NotConstant:
         return m.graph_break("not-constant", f"an argument of {real.__qualname__}")
     return m.wrap(real(*given, **named), None)
-
-
-@native(marks.is_compiling)
-def _is_compiling(m: Any, args: list[Value], kwargs: Kwargs) -> Value:
-    """Captured code is compiled code."""
-    return Const(True)

@@ -32,7 +32,7 @@ from dynacap.values.base import (
 )
 from dynacap.values.build import CONST_TYPES, build
 from dynacap.values.container import DictValue, Key, TupleValue
-from dynacap.values.function import FunctionValue
+from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.identity import IdentityValue
 from dynacap.values.object import CellValue, ClassChange, PayloadValue, WrittenAttribute
 from dynacap.values.tracer import Tracer
@@ -256,8 +256,8 @@ class Outside(Tracer):
             return value.value
         if type(value) is TupleValue and value.cls.__hash__ is tuple.__hash__:
             return tuple(self._hashed(self.force(item)) for item in value.items)
-        if isinstance(value, FunctionValue) and value.real is not None and value.source is None:
-            return value.real
+        if isinstance(value, (FunctionValue, BoundMethod)) and is_const(value):
+            return value.constant()
         if isinstance(value, IdentityValue):
             self.identity_keys[value.obj] = None
             return value.key()

@@ -184,7 +184,12 @@ def type_name(value: object) -> str:
 
 
 def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
-    """A tensor: its facts, its numbers, and whose memory it shares."""
+    """A tensor: its facts, its numbers, and whose memory it shares.  No subclass is asked."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return _tensor(taken, value, path)
+
+
+def _tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
     if torch.nn.parameter.is_lazy(value):
         return Branch(f"uninitialized {type_name(value)}")
     if value.is_nested:
@@ -212,7 +217,7 @@ def tensor(taken: Snapshot, value: torch.Tensor, path: str) -> Node:
 
 def strided_facts(taken: Snapshot, value: torch.Tensor, path: str) -> dict[str, Node]:
     """What only a tensor with data of its own can tell."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():
+    with torch.no_grad():
         raw = value.detach()
         # What a wrapper computes has new memory each time, perhaps that of the last one.
         if type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:

@@ -68,6 +68,12 @@ class BoundMethod(Value):
                 return types.BuiltinMethodType
         return types.MethodType
 
+    def constant(self) -> Any:
+        """A slot of what is known, such as ``Tensor.shape.__get__``: another object each time."""
+        if self.cls is types.MethodWrapperType and type(self.obj) is Known:
+            return self.func.constant().__get__(self.obj.value)
+        raise NotConstant(self)
+
     def describe(self) -> str:
         return f"{self.obj.describe()}.{self.func.describe()}"
 

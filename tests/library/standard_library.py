@@ -426,7 +426,6 @@ MAY_BREAK: dict[str, set[str]] = {
         "frame-introspection",
         "unsupported-call",
     },
-    "tensor subclasses": {"tensor-subclass", "graph break [tensor-subclass]"},
     "weakref": {"weak-reference"},
     "new in itertools": {"unsupported-call", "outside-iterator"},  # batched, from 3.12 on
     "flags of code": {"not-constant", "graph break [not-constant]"},  # from 3.12 on

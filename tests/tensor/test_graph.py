@@ -193,9 +193,13 @@ def test_refused_for_a_reason(function: Callable[[Tensor], Any], reason: str) ->
     assert "function(x + 1)" in str(caught.value)
 
 
-def test_subclasses_are_refused() -> None:
+def test_subclasses_with_a_dispatch_of_their_own_are_refused() -> None:
     class Loud(Tensor):
-        pass
+        @classmethod
+        def __torch_dispatch__(  # type: ignore[override]
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func(*args, **(kwargs or {}))
 
     with pytest.raises(dynacap.errors.Unsupported, match="tensor-subclass"):
         dynacap.compile(lambda x: x + 1, fullgraph=True)(X.as_subclass(Loud))

@@ -226,6 +226,8 @@ def read_field(t: Tracer, raw: Any, obj: Value) -> Value | None:
         return handler(t, [obj], {})
     if raw.__name__ == "__dict__":
         return instance_dict(t, obj)
+    if (asked := t.tensors.ask(t, raw.__get__, [obj], {})) is not None:
+        return asked
     if raw.__name__ == "__class__":
         return t.class_value(obj.cls)
     tensor_field = t.tensors.read_field(t, raw, obj)

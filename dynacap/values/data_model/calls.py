@@ -119,7 +119,8 @@ def call_resolved(t: Tracer, fn: Value, args: list[Value], kwargs: Kwargs) -> Va
 
 def call_c_function(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
     """Call a callable written in C: by its handler, as a graph node, or for real if pure."""
-    found = call_known(t, real, args, kwargs)
+    asked = t.tensors.ask(t, real, args, kwargs) if is_operation(real) else None
+    found = asked or call_known(t, real, args, kwargs)
     if found is not None:
         return found
     if is_pure(real):

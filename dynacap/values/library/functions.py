@@ -12,7 +12,7 @@ from dynacap.values.data_model import attributes, get_attribute, is_same
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue
-from dynacap.values.library.handlers import NONE, constant_of, handles, is_none
+from dynacap.values.library.handlers import NONE, constant_of, handles, is_none, methods
 from dynacap.values.natives import setter
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
@@ -130,11 +130,10 @@ def _method_func(t: Tracer, self: Value, /) -> Value:
     return self.func if isinstance(self, BoundMethod) else _foreign(t, self)
 
 
-@handles(
-    types.MethodType.__dict__["__self__"],
-    types.BuiltinMethodType.__dict__["__self__"],
-    types.MethodWrapperType.__dict__["__self__"],
-)
+_BOUND = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+
+
+@handles(*methods("__self__", *_BOUND))
 def _method_self(t: Tracer, self: Value, /) -> Value:
     if isinstance(self, BoundMethod):
         return self.obj
@@ -148,13 +147,7 @@ def _foreign(t: Tracer, obj: Value) -> Value:
 
 
 def _register_method_field(name: str) -> None:
-    raws = [
-        kind.__dict__[name]
-        for kind in (types.BuiltinMethodType, types.MethodWrapperType)
-        if name in kind.__dict__
-    ]
-
-    @handles(*raws)
+    @handles(*methods(name, *_BOUND))
     def read(t: Tracer, self: Value, /) -> Value:
         if isinstance(self, BoundMethod):
             return get_attribute(t, self.func, name)
@@ -165,7 +158,7 @@ for _name in ("__name__", "__qualname__", "__doc__"):
     _register_method_field(_name)
 
 
-@handles(types.MethodType.__dict__["__eq__"], types.BuiltinFunctionType.__eq__)
+@handles(*methods("__eq__", *_BOUND))
 def _same_method(t: Tracer, self: Value, other: Value, /) -> Value:
     if isinstance(self, BoundMethod) and isinstance(other, BoundMethod):
         return Const(is_same(t, self.func, other.func) and is_same(t, self.obj, other.obj))
@@ -187,7 +180,7 @@ def _bind_c(t: Tracer, self: Value, obj: Value, owner: Value = NONE, /) -> Value
     return found or t.graph_break("unsupported-field", f"{self.describe()} is not set")
 
 
-handles(types.BuiltinFunctionType.__ne__)(inverted_eq)
+handles(types.BuiltinFunctionType.__ne__, types.MethodWrapperType.__ne__)(inverted_eq)
 
 
 @handles(types.MethodType.__call__, types.FunctionType.__call__, types.BuiltinFunctionType.__call__)

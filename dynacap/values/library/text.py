@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
+import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
+from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Value, constant_or
 from dynacap.values.container import DictValue, SetValue
 from dynacap.values.data_model import call_special
-from dynacap.values.data_model.calls import compute
+from dynacap.values.data_model.attributes import C_FIELDS
+from dynacap.values.data_model.calls import C_METHODS, compute
 from dynacap.values.data_model.refusals import refuse
 from dynacap.values.function import FunctionValue
 from dynacap.values.library.handlers import NONE, constant_of, handles
@@ -155,6 +158,19 @@ for _method, (_again, _make) in _TEXTS.items():
 
 
 handles(type.__repr__)(lambda t, self, /: Const(type.__repr__(self.value)))
+
+
+@handles(types.FunctionType.__repr__, types.BuiltinFunctionType.__repr__)
+@handles(*(kind.__repr__ for kind in (types.MethodWrapperType, *C_METHODS, *C_FIELDS)))
+def _function_text(t: Tracer, self: Value, /) -> Value:
+    """With the address of one from outside, or of what one written in C is bound to."""
+    real = getattr(self, "real", None) or constant_or(self, None)
+    if (isinstance(self, FunctionValue) and "qualname" in self.fields) or real is None:
+        t.graph_break("address", f"the text of a {self.cls.__name__} shows its address")
+    if isinstance(self, FunctionValue) and self.source is not None:
+        t.guard("IdIs", self.source, real)
+        t.guard("ConstEq", Attr(self.source, "__qualname__"), real.__qualname__)
+    return Const(repr(real))
 
 
 def _register_recursion_guard(code: Any) -> None:

@@ -18,6 +18,7 @@ from torch.utils._device import DeviceContext
 from dynacap.backends import torch_state
 from dynacap.backends.fakes.world import FakeWorld
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
+from dynacap.backends.torch_overrides import PLAIN_CLASSES, is_capturable
 from dynacap.backends.torch_surface import DUNDERS, REFLECTED, method_name
 from dynacap.config import config
 from dynacap.errors import GraphBreak
@@ -35,6 +36,7 @@ from dynacap.values.tensor import breaks, fields, indexing
 from dynacap.values.tensor.arguments import lower_all, lower_keywords
 from dynacap.values.tensor.dynamic import History
 from dynacap.values.tensor.late_errors import LateErrors
+from dynacap.values.tensor.overrides import ask
 from dynacap.values.tensor.recall import Call, Recall, writes
 from dynacap.values.tensor.results import holds_symbols, holds_tensors, static_value, wrap_result
 from dynacap.values.tensor.unbacked import read_elements
@@ -45,7 +47,6 @@ _METADATA = frozenset(
     "size dim stride numel is_contiguous is_floating_point is_complex ndimension element_size"
     " nelement get_device is_signed".split()
 )  # methods that give no tensor
-PLAIN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter})
 _NUMBERS: tuple[type, ...] = (int, float, bool, complex, *SCALARS)
 _NOT_IN_NAMES = re.compile(r"\W+")
 
@@ -130,30 +131,33 @@ class TensorFamily:
         node.meta["sets_state"] = True
         return node
 
+    ask = staticmethod(ask)  # for what a call in C asks of the classes of its operands
+
     # -- questions -------------------------------------------------------------------------------
     def owns(self, value: Value) -> bool:
-        """Whether the value is a tensor."""
-        return type(value) is TensorValue
+        """Whether the value is a tensor whose class adds nothing."""
+        return type(value) is TensorValue and value.cls in PLAIN_CLASSES
 
     def takes_binary(self, left: Value, right: Value) -> bool:
         """Whether an operator on these is an operation: a tensor and a tensor or number, or an
         array and what NumPy makes one of."""
-        if type(left) is TensorValue:
-            return type(right) is TensorValue or _is_number(right)
+        if type(left) is TensorValue and left.cls in PLAIN_CLASSES:
+            return self.owns(right) or _is_number(right)
         if type(left) is ArrayValue or type(right) is ArrayValue:
             return takes(left) and takes(right)
-        return type(right) is TensorValue and _is_number(left)
+        return self.owns(right) and _is_number(left)
 
     # -- tensors ---------------------------------------------------------------------------------
     def wrap(self, t: Tracer, real: Any, source: Source | None) -> Value:
         """A tensor from outside: a graph input, with its guard."""
-        if type(real) not in PLAIN_CLASSES:
+        if not is_capturable(type(real)) or torch.nn.parameter.is_lazy(real):
             breaks.refuse(t, breaks.SUBCLASS, f"a {type(real).__name__} is used")
         if torch_state.is_tracked(real):
             breaks.refuse(t, breaks.TRANSFORM, "a tensor that a transform recorded is used")
-        if real.layout is not torch.strided or real.is_quantized or real.is_nested:
-            refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
-            breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
+        with torch._C.DisableTorchFunctionSubclass():
+            if real.layout is not torch.strided or real.is_quantized or real.is_nested:
+                refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
+                breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
         value = TensorValue(cast(Any, None), None, type(real), real, source=source)
         del value.node, value.fake
         value.later = functools.partial(self._take_in, t)
@@ -164,13 +168,14 @@ class TensorFamily:
     def _take_in(self, t: Tracer, value: TensorValue) -> None:
         """Make a tensor from outside an input of the graph, and guard what it looks like."""
         real, source = value.real, value.source
-        dims = self.history.dims(source, real)
-        if source is not None and dims:
-            value.fake = self._some_symbols().fake(real, source, dims)
-        else:
-            value.fake = self.world.of(real)
-        if source is not None:
-            t.guard("Tensor", source, *_facts(real, value.fake))
+        with torch._C.DisableTorchFunctionSubclass():
+            dims = self.history.dims(source, real)
+            if source is not None and dims:
+                value.fake = self._some_symbols().fake(real, source, dims)
+            else:
+                value.fake = self.world.of(real)
+            if source is not None:
+                t.guard("Tensor", source, *_facts(real, value.fake))
         value.node = self._placeholder(source.name() if source is not None else "", value.fake)
         self._by_fake[id(value.fake)] = value
         self.inputs.append(value)
@@ -448,6 +453,10 @@ def _known_sizes(fake: Any, real: Any) -> tuple[int | None, ...]:
     )
 
 
+def _is_operand(value: Value) -> bool:
+    return type(value) in (TensorValue, ArrayValue) or _is_number(value)
+
+
 def _is_number(value: Value) -> bool:
     return type(value) is SymbolValue or isinstance(payload_of(value), _NUMBERS)
 
@@ -455,27 +464,19 @@ def _is_number(value: Value) -> bool:
 def _operator_method(
     target: Callable[..., Any], swap: bool, family: TensorFamily, t: Tracer, args: list[Value]
 ) -> Value:
-    if len(args) == 2 and not family.takes_binary(*args):
+    if len(args) == 2 and not (_is_operand(args[0]) and _is_operand(args[1])):
         return Const(NotImplemented)
     operands = args[::-1] if swap else args
     return family.emit(t, "call_function", target, operands, {})
-
-
-def _length(family: TensorFamily, t: Tracer, args: list[Value]) -> Value:
-    assert isinstance(args[0], TensorValue)
-    return indexing.length(t, args[0])
-
-
-def _item_set(family: TensorFamily, t: Tracer, args: list[Value]) -> Value:
-    family.set_item(t, *args)
-    return Const(None)
 
 
 _SPECIAL_METHODS: dict[str, Callable[[TensorFamily, Tracer, list[Value]], Value]] = {
     **{n: functools.partial(_operator_method, f, False) for n, f in DUNDERS.items()},
     **{n: functools.partial(_operator_method, f, True) for n, f in REFLECTED.items()},
     "__getitem__": lambda family, t, args: family.get_item(t, *args),
-    "__setitem__": _item_set,
-    "__len__": _length,
+    "__setitem__": lambda family, t, args: family.emit(
+        t, "call_function", operator.setitem, args, {}
+    ),
+    "__len__": lambda family, t, args: indexing.length(t, args[0]),  # type: ignore[arg-type]
     "__iter__": lambda family, t, args: family.iterate(t, args[0]),
 }

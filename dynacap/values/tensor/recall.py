@@ -46,7 +46,7 @@ class Call(NamedTuple):
 
     def tensors(self) -> list[torch.Tensor]:
         """The fakes among its operands."""
-        return _tensors([*self.args, *self.kwargs.values()])
+        return fakes_among([*self.args, *self.kwargs.values()])
 
 
 class View(NamedTuple):
@@ -190,12 +190,12 @@ class _Constant(NamedTuple):
     value: Any
 
 
-def _tensors(values: list[Any]) -> list[torch.Tensor]:
+def fakes_among(values: list[Any]) -> list[torch.Tensor]:
     """The fakes among operands."""
     found: list[torch.Tensor] = []
     for value in values:
         if type(value) is TensorValue:
             found.append(value.fake)
         elif type(value) in (TupleValue, ListValue):
-            found += _tensors(value.items)
+            found += fakes_among(value.items)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from dynacap.guards.source import Source
 from dynacap.values.base import Const, Known, NotConstant, Value
 from dynacap.values.build import CONST_TYPES, build_known, builds, builds_subclasses
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model.calls import fold, fold_or_break, folds
+from dynacap.values.data_model.calls import C_METHODS, fold, fold_or_break, folds
 from dynacap.values.data_model.items import unpack
 from dynacap.values.data_model.operators import binary_op
 from dynacap.values.natives import native, pure
@@ -69,10 +68,8 @@ def make_size(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
 folds(torch.device, torch.finfo, torch.iinfo, torch.broadcast_shapes)
 
 
-@native(torch.Tensor)
-def make_tensor(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """``torch.Tensor(data)`` and ``torch.Tensor(sizes)``: an operation like ``torch.tensor``."""
-    return t.tensors.call(t, torch.Tensor, args, kwargs)
+# An operation like ``torch.tensor``.
+native(torch.Tensor)(lambda t, args, kwargs: t.tensors.call(t, torch.Tensor, args, kwargs))
 
 
 _GIVE_SIZES = frozenset({"__add__", "__radd__", "__mul__", "__rmul__", "__getitem__"})
@@ -113,9 +110,7 @@ def numel(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
 
 
 for _raw in vars(torch.Size).values():
-    if isinstance(_raw, types.MethodDescriptorType | types.WrapperDescriptorType) and (
-        _raw is not torch.Size.numel
-    ):
+    if isinstance(_raw, C_METHODS) and _raw is not torch.Size.numel:
         _size_method(_raw)
 
 
@@ -133,14 +128,6 @@ for _cls in torch.return_types.all_return_types:
         _structseq_field(_cls, _index, vars(_cls)[_field])
 
 
-def _const_methods() -> list[Any]:
-    """What C methods of dtypes and devices give depends on nothing but them."""
-    found = []
-    for cls in (torch.dtype, torch.device, torch.finfo, torch.iinfo, torch.layout):
-        for raw in vars(cls).values():
-            if isinstance(raw, types.MethodDescriptorType | types.WrapperDescriptorType):
-                found.append(raw)
-    return found
-
-
-pure(_const_methods())
+# What C methods of dtypes and devices give depends on nothing but them.
+_CONST = (torch.dtype, torch.device, torch.finfo, torch.iinfo, torch.layout)
+pure(raw for cls in _CONST for raw in vars(cls).values() if isinstance(raw, C_METHODS))

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.overrides
 
+from dynacap import marks
 from dynacap.guards.relations import Predicate
 from dynacap.values.base import Const, Value
 from dynacap.values.data_model.calls import fold
+from dynacap.values.library.handlers import handles_rows
 from dynacap.values.natives import find_native, native
-from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
 
@@ -34,28 +34,19 @@ def _named(owner: Any, names: str) -> list[Any]:
 
 
 answers(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
-answers(True, torch._utils.is_compiling)
+answers(True, torch._utils.is_compiling, marks.is_compiling)
 answers(False, torch.compiler.is_exporting, torch._jit_internal.is_scripting)
 answers(False, torch.jit._trace.is_tracing, torch._C._is_tracing)
 answers(None, torch._C._get_tracing_state)
-# Only plain tensors get this far, so that no argument overrides anything.
-_NO_OVERRIDES = "has_torch_function has_torch_function_unary has_torch_function_variadic"
-answers(False, *_named(torch.overrides, f"{_NO_OVERRIDES} is_tensor_method_or_property"))
-answers(False, *_named(torch._C, " ".join(f"_{name}" for name in _NO_OVERRIDES.split())))
 answers(False, torch._C._are_functorch_transforms_active)
 
 
-@native(torch.is_tensor)
-def is_tensor(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """``torch.is_tensor(x)``."""
-    return Const(type(args[0]) is TensorValue or issubclass(args[0].cls, torch.Tensor))
-
-
-@native(torch.is_storage)
-def is_storage(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """``torch.is_storage(x)``."""
-    return Const(args[0].cls in torch._storage_classes)
-
+handles_rows(
+    {
+        torch.is_tensor: lambda t, obj: Const(issubclass(obj.cls, torch.Tensor)),
+        torch.is_storage: lambda t, obj: Const(obj.cls in torch._storage_classes),
+    }
+)
 
 # Of these the guard on torch's state knows nothing: one that is asked is guarded by itself.
 _SETTINGS = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, ClassVar
 
 import torch
@@ -42,47 +41,6 @@ def _known(t: Tracer, result: Any) -> Value:
     if isinstance(result, dict):
         return fresh_dict(t, [(t.wrap(key, None), _known(t, item)) for key, item in result.items()])
     return t.wrap(result, None)
-
-
-_DISABLE: Any = torch._C.DisableTorchFunctionSubclass
-
-
-@fields
-class NoOverrides(Rebuildable):
-    """``DisableTorchFunctionSubclass()``: means nothing to capture, where every tensor is plain.
-
-    Where the region ends within its block, it is entered for what follows.
-    """
-
-    cls: ClassVar[type] = _DISABLE
-    entered: bool = False
-
-    def recipe(self, t: Tracer) -> Recipe:
-        """Make it, and enter its block."""
-        return (_entered if self.entered else _DISABLE), []
-
-
-def _entered() -> Any:
-    made = _DISABLE()
-    made.__enter__()
-    return made
-
-
-@native(_DISABLE)
-def make_no_overrides(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """``torch._C.DisableTorchFunctionSubclass()``."""
-    return NoOverrides()
-
-
-def _enter_or_exit(entered: bool, t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    if not isinstance(args[0], NoOverrides):
-        t.graph_break("torch-mode", "a block without overrides ends that began before")
-    args[0].entered = entered
-    return Const(None)
-
-
-native(_DISABLE.__enter__)(functools.partial(_enter_or_exit, True))
-native(_DISABLE.__exit__)(functools.partial(_enter_or_exit, False))
 
 
 @fields
