@@ -41,14 +41,16 @@ _TENSORS = _reasons(
     (
         "data-dependent-value",
         "A Python number is made from the elements of a tensor.",
-        "keep the value in a tensor, or read it outside the compiled function; with"
-        " config.capture_scalar_outputs, one that only goes into operations stays in the graph",
+        "keep the value in a tensor (torch.where, torch.clamp, masks), or read it outside the"
+        " compiled function; with config.capture_scalar_outputs, one that only goes into operations"
+        " stays in the graph",
     ),
     (
         "data-dependent-shape",
         "The shape of a result hangs on the elements of a tensor.",
-        "use an operation whose result has the same shape for all data, such as torch.where, or set"
-        " config.capture_dynamic_output_shape_ops; torch._check says what is known of a size",
+        "use an operation whose result has the same shape for all data (torch.where, masked_fill,"
+        " topk), or set config.capture_dynamic_output_shape_ops; torch._check says what is known of"
+        " a size",
     ),
     (
         "fake-tensor-error",
@@ -60,16 +62,21 @@ _TENSORS = _reasons(
         "The operation does not say what its result looks like.",
         "register a fake implementation with torch.library.register_fake",
     ),
-    ("autograd-call", "Gradients are computed inside the function.", _OUTSIDE),
+    (
+        "autograd-call",
+        "Gradients are computed inside the function.",
+        "call it outside the compiled function; compile the forward pass",
+    ),
     (
         "autograd-function",
         "A torch.autograd.Function has a backward pass of its own.",
-        "register it as a custom operator with torch.library.custom_op",
+        "have forward take tensors and constants, return tensors, and change nothing else, or"
+        " register it as a custom operator with torch.library.custom_op",
     ),
     (
         "function-transform",
         "A transform such as vmap or grad is applied inside the function.",
-        "apply the transform outside, to the compiled function",
+        "apply it outside the compiled function",
     ),
     ("inference-mode", "Inference mode is entered or left in a way that a graph cannot hold.",
      "enter it around the call of the compiled function"),
@@ -90,15 +97,18 @@ _TENSORS = _reasons(
      "make a copy where the view is not needed"),
     ("random-generator", "A random generator object is used.",
      "use the default generator, or pass random tensors in"),
-    ("random-state", "The state of torch's random generators is read or set.", _OUTSIDE),
+    ("random-state", "The state of torch's random generators is read or set.",
+     "seed outside the compiled function"),
     ("tensor-argument", "A tensor operation is called with an object that no graph can hold.",
      "pass tensors, numbers, text, dtypes, devices and containers of them"),
     ("tensor-field", "A field of a tensor is read that capture does not know.", _OUTSIDE),
-    ("tensor-field-write", "A field of a tensor is set.", _OUTSIDE),
-    ("tensor-hook", "A hook is put on a tensor.", "register the hook outside"),
+    ("tensor-field-write", "A field of a tensor is set.", "set it outside the compiled function"),
+    ("tensor-hook", "A hook is put on a tensor.",
+     "register the hook outside the compiled function"),
     ("tensor-layout", "The tensor is sparse, quantized or of another layout without a kernel here.",
      "pass dense tensors"),
-    ("tensor-print", "The text of a tensor is made.", "print outside, or print the shape only"),
+    ("tensor-print", "The text of a tensor is made.",
+     "print outside the compiled function, or print the shape only"),
     ("overlap", "Arguments that share memory are changed: what comes of it hangs on how they do.",
      "pass tensors with memory of their own, such as clones"),
     ("tensor-storage", "The memory below a tensor is reached for.",

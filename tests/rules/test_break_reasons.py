@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(
     p for folder in ("dynacap", "guards", "backends") for p in (ROOT / folder).rglob("*.py")
 )
-BREAKERS = {"graph_break", "GraphBreak", "SkipFrame", "Refusal", "UnfitError"}
+BREAKERS = {"graph_break", "GraphBreak", "SkipFrame", "UnfitError"}
 SLUG = re.compile(r"[a-z]+(-[a-z]+)*")
 
 

@@ -151,13 +151,12 @@ class TensorFamily:
     def wrap(self, t: Tracer, real: Any, source: Source | None) -> Value:
         """A tensor from outside: a graph input, with its guard."""
         if not is_capturable(type(real)) or torch.nn.parameter.is_lazy(real):
-            breaks.refuse(t, breaks.SUBCLASS, f"a {type(real).__name__} is used")
+            t.graph_break("tensor-subclass", f"a {type(real).__name__} is used")
         if torch_state.is_tracked(real):
-            breaks.refuse(t, breaks.TRANSFORM, "a tensor that a transform recorded is used")
+            t.graph_break("function-transform", "a tensor that a transform recorded is used")
         with torch._C.DisableTorchFunctionSubclass():
             if real.layout is not torch.strided or real.is_quantized or real.is_nested:
-                refusal = breaks.Refusal("tensor-layout", "pass a dense tensor")
-                breaks.refuse(t, refusal, f"a tensor of layout {real.layout} is used")
+                t.graph_break("tensor-layout", f"a tensor of layout {real.layout} is used")
         value = TensorValue(cast(Any, None), None, type(real), real, source=source)
         del value.node, value.fake
         value.later = functools.partial(self._take_in, t)
@@ -265,20 +264,18 @@ class TensorFamily:
             return to_array(t, args, kwargs)
         refusal = breaks.method_refusal(name)
         if refusal is not None:
-            breaks.refuse(t, refusal, f"Tensor.{name} is called")
+            t.graph_break(refusal, f"Tensor.{name} is called")
         if not args or type(args[0]) is not TensorValue:
             described = args[0].describe() if args else "nothing"
-            breaks.refuse(
-                t, breaks.Refusal("tensor-argument", ""), f"Tensor.{name} is called on {described}"
-            )
+            t.graph_break("tensor-argument", f"Tensor.{name} is called on {described}")
         if name in breaks.ELEMENTS:
             return read_elements(self, t, name, args[0])
         if name == "requires_grad_":
             return self._set_requires_grad(t, args, kwargs)
         if name == "detach_" and args[0].real is not None:
-            breaks.refuse(t, breaks.FLAG, "detach_ of an argument")
+            t.graph_break("tensor-field-write", "detach_ of an argument")
         if name == "is_inference" and args[0].real is not None:
-            breaks.refuse(t, breaks.STORAGE, "whether an argument is an inference tensor is asked")
+            t.graph_break("tensor-storage", "whether an argument is an inference tensor is asked")
         special = _SPECIAL_METHODS.get(name)
         if special is not None:
             return special(self, t, args)
@@ -291,7 +288,9 @@ class TensorFamily:
         if torch_state.transform_depth() and len(wanted) < 2:  # a level's own, soon over
             return self.emit(t, "call_method", "requires_grad_", args, kwargs)
         if len(wanted) > 1 or flag != args[0].fake.requires_grad:  # type: ignore[attr-defined]
-            breaks.refuse(t, breaks.FLAG, f"requires_grad of a {args[0].describe()} is changed")
+            t.graph_break(
+                "tensor-field-write", f"requires_grad of a {args[0].describe()} is changed"
+            )
         return args[0]
 
     def emit(
@@ -409,7 +408,7 @@ class TensorFamily:
 
     def truth(self, t: Tracer, obj: Value) -> bool:
         """``bool(tensor)``: known only when the data are."""
-        breaks.refuse(t, breaks.BRANCH, "the truth of a tensor decides which way to go")
+        t.graph_break("data-dependent-branch", "the truth of a tensor decides which way to go")
 
     def assume(self, t: Tracer, obj: Value, expected: bool) -> bool:
         """Have the graph raise where ``bool(tensor)`` is not as expected.

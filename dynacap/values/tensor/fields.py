@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Value
 from dynacap.values.data_model.attributes import part_of
-from dynacap.values.tensor import breaks
 from dynacap.values.tensor.results import holds_symbols, size_value, static_value
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
@@ -23,7 +22,7 @@ def read_field(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> 
     """``tensor.name`` for a field that C code defines."""
     reader = _READERS.get(name)
     if reader is None:
-        breaks.refuse(t, breaks.Refusal("tensor-field", ""), f"Tensor.{name} is read")
+        t.graph_break("tensor-field", f"Tensor.{name} is read")
     return reader(family, t, obj, name)
 
 
@@ -55,11 +54,11 @@ def _is_leaf(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Va
 def _grad(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:
     if obj.real is not None:
         if not (obj.real.is_leaf and obj.fake.is_leaf):
-            breaks.refuse(t, breaks.AUTOGRAD, ".grad of a tensor that is no leaf")
+            t.graph_break("autograd-call", ".grad of a tensor that is no leaf")
         return part_of(t, obj.real.grad, obj, name)
     if obj.fake.is_leaf:
         return Const(None)
-    return breaks.refuse(t, breaks.AUTOGRAD, ".grad of a tensor that is no leaf")
+    return t.graph_break("autograd-call", ".grad of a tensor that is no leaf")
 
 
 def _grad_fn(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Value:
@@ -67,7 +66,7 @@ def _grad_fn(family: TensorFamily, t: Tracer, obj: TensorValue, name: str) -> Va
         return Const(None)
     if obj.real is not None and obj.real.grad_fn is None and obj.source is not None:
         return t.wrap(None, Attr(obj.source, name))
-    return breaks.refuse(t, breaks.AUTOGRAD, f"Tensor.{name} is read")
+    return t.graph_break("autograd-call", f"Tensor.{name} is read")
 
 
 _FLAGS = (
@@ -92,11 +91,7 @@ def set_field(family: TensorFamily, t: Tracer, obj: TensorValue, name: str, valu
     if name == "requires_grad":
         family.method(t, "requires_grad_", [obj, value], {})
         return
-    breaks.refuse(
-        t,
-        breaks.Refusal("tensor-field-write", "assign it outside the compiled function"),
-        f"Tensor.{name} is set",
-    )
+    t.graph_break("tensor-field-write", f"Tensor.{name} is set")
 
 
 FIELDS = frozenset(_READERS) | {"_backward_hooks", "names", "name", "volatile", "grad_dtype"}

@@ -17,7 +17,6 @@ from dynacap.values.container import ListValue, SliceValue, TupleValue, fresh_di
 from dynacap.values.data_model.attributes import get_attribute
 from dynacap.values.function import BoundMethod
 from dynacap.values.symbol import SymbolValue
-from dynacap.values.tensor import breaks
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
@@ -109,8 +108,8 @@ def dispatch(t: Tracer, func: Value, asked: list[Value], args: list[Value], kwar
     for value in order:
         method = get_attribute(t, value, "__torch_function__")
         if isinstance(method, BoundMethod) and method.obj is value:
-            breaks.refuse(t, breaks.SUBCLASS, f"a {value.title} is asked by a plain method")
+            t.graph_break("tensor-subclass", f"a {value.title} is asked by a plain method")
         result = t.call(method, given)
         if constant_or(result, None) is not NotImplemented:
             return result
-    breaks.refuse(t, breaks.SUBCLASS, f"no operand knows what {func.describe()} gives")
+    t.graph_break("tensor-subclass", f"no operand knows what {func.describe()} gives")

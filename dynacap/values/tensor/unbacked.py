@@ -29,11 +29,11 @@ def read_elements(family: TensorFamily, t: Tracer, name: str, obj: Value) -> Val
     fake = obj.fake
     made = float if fake.dtype.is_floating_point else int
     if fake.dtype is torch.bool or fake.is_complex() or made not in breaks.ELEMENTS[name]:
-        breaks.refuse(t, breaks.TO_PYTHON, f"Tensor.{name} is called on {fake.dtype}")
+        t.graph_break("data-dependent-value", f"Tensor.{name} is called on {fake.dtype}")
     if name != "tolist":
         return family.emit(t, "call_method", "item", [obj], {})
     if any(type(size) is not int for size in fake.shape) or fake.numel() > MOST_ELEMENTS:
-        breaks.refuse(t, breaks.TO_PYTHON, f"a list is made of a tensor of shape {fake.shape}")
+        t.graph_break("data-dependent-value", f"a list is made of a tensor of shape {fake.shape}")
     return _to_list(family, t, obj)
 
 

@@ -23,14 +23,8 @@ from dynacap.values.container import TupleValue
 from dynacap.values.data_model.attributes import get_attribute
 from dynacap.values.natives import native
 from dynacap.values.object import ObjectValue
-from dynacap.values.tensor import breaks
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
-
-_REFUSAL = breaks.Refusal(
-    "autograd-function",
-    "have forward take tensors and constants, return tensors, and change nothing else",
-)
 
 
 @fields
@@ -119,7 +113,7 @@ def _add_node(
 
 
 def _refuse(t: Tracer, cls: type, what: str) -> NoReturn:
-    breaks.refuse(t, _REFUSAL, f"{cls.__qualname__} {what}")
+    t.graph_break("autograd-function", f"{cls.__qualname__} {what}")
 
 
 def _context(t: Tracer, value: Value) -> ContextValue:

@@ -18,7 +18,6 @@ from dynacap.values.function import BoundMethod
 from dynacap.values.library.handlers import handles
 from dynacap.values.natives import native
 from dynacap.values.recipe import Rebuildable, Recipe
-from dynacap.values.tensor import breaks
 from dynacap.values.tensor.overrides import dispatch, is_asked
 from dynacap.values.tensor.recall import fakes_among
 from dynacap.values.tensor.value import TensorValue
@@ -85,7 +84,7 @@ def _wrapped(t: Tracer, found: Any, kind: type, operands: list[Any] | None) -> A
 def _of_class(t: Tracer, tensor: Value, kind: type, method: str = "view_as") -> Value:
     """Another object for the memory of a tensor."""
     if not is_capturable(kind) or type(tensor) is not TensorValue:
-        breaks.refuse(t, breaks.SUBCLASS, f"a {kind.__name__} of {tensor.describe()} is made")
+        t.graph_break("tensor-subclass", f"a {kind.__name__} of {tensor.describe()} is made")
     args: list[Value] = [tensor] if method == "detach" else [tensor, tensor]
     made: Any = t.tensors.emit(t, "call_method", method, args, {})
     made.cls = kind
@@ -100,7 +99,7 @@ def _as_subclass(t: Tracer, self: Value, cls: Value) -> Value:
 @handles(torch.Tensor._make_subclass)
 def _make_subclass(t: Tracer, cls: Value, data: Value, require_grad: Value = NONE) -> Value:
     if truth(t, require_grad) or issubclass(cls.known(), torch.nn.Parameter):
-        breaks.refuse(t, breaks.SUBCLASS, "a leaf of the graph of gradients is made")
+        t.graph_break("tensor-subclass", "a leaf of the graph of gradients is made")
     return _of_class(t, data, cls.known(), "detach")
 
 

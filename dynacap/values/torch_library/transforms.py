@@ -22,7 +22,6 @@ from dynacap.backends.torch_state import is_tracked, leave_transforms, transform
 from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.natives import native, whole
-from dynacap.values.tensor import breaks
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.torch_library.state import change, changes, sets
 from dynacap.values.tracer import Tracer
@@ -75,7 +74,7 @@ sets(_C.set_inplace_requires_grad_allowed, _C.get_inplace_requires_grad_allowed)
 def enter_dual_level(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Forward mode, in which only ``jvp`` tells tensors with a tangent from others."""
     if not transform_depth():
-        breaks.refuse(t, breaks.TRANSFORM, "a forward-mode gradient is taken")
+        t.graph_break("function-transform", "a forward-mode gradient is taken")
     leave = functools.partial(torch._C._exit_dual_level, level=0)
     return change(predispatch._enter_dual_level, lambda: leave, None, t, args, kwargs)
 
@@ -90,5 +89,5 @@ def gradient(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     given = args[0] if args else kwargs.get("outputs")
     outputs = given.items if isinstance(given, TupleValue | ListValue) else [given]
     if not transform_depth() and not any(map(_is_tracked, outputs)):
-        breaks.refuse(t, breaks.AUTOGRAD, "torch.autograd.grad is called")
+        t.graph_break("autograd-call", "torch.autograd.grad is called")
     return t.tensors.call(t, torch.autograd.grad, args, kwargs)
