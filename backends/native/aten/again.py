@@ -194,7 +194,6 @@ class _Again:
         state, now = current_state(), torch.default_generator.get_state()
         try:
             restore_state(self._state)
-            torch._C._set_grad_enabled(True)
             if random is not None:
                 torch.default_generator.set_state(random)
             return run(*inputs)

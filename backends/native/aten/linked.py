@@ -45,9 +45,10 @@ class Links:
             if not isinstance(output, torch.Tensor) or output.grad_fn is None:
                 continue
             found = [source for source in sources if source in places]
-            linked[place] = _Link.apply(  # type: ignore[no-untyped-call]
-                output, _probe(), self, place, call, seen, found, *(linked[i] for i in found)
-            )
+            with torch.enable_grad():  # a part of the graph had it, whatever the call is made under
+                linked[place] = _Link.apply(  # type: ignore[no-untyped-call]
+                    output, _probe(), self, place, call, seen, found, *(linked[i] for i in found)
+                )
             places.add(place)
         return linked
 

@@ -155,3 +155,25 @@ def test_a_result_can_be_changed() -> None:
         )
         found.append((torch.autograd.grad(second.sum() + last, [second, x]),))
     torch.testing.assert_close(found[2:], found[:2])
+
+
+def test_parts_that_record_in_a_call_that_does_not() -> None:
+    def parts(x: Tensor, w: Tensor) -> Results:
+        scale = (x * w).sin()
+        with torch.enable_grad():
+            first = (scale * w).exp()
+            second = first * first
+        return first, second, second * w
+
+    found = []
+    for function in (parts, dynacap.compile(parts, backend="native")):
+        torch.manual_seed(0)
+        x, w = torch.randn(4, 4), torch.randn(4, 4, requires_grad=True)
+        with torch.no_grad():
+            results = function(x, w)
+        first, second, third = results
+        (grad,) = torch.autograd.grad(second.sum(), w, create_graph=True)
+        between = torch.autograd.grad(second.sum(), [first, w], retain_graph=True)
+        twice = torch.autograd.grad(grad.sum(), w)
+        found.append((*results, grad, *between, *twice, third.requires_grad))
+    torch.testing.assert_close(found[1], found[0])
