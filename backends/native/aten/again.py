@@ -142,6 +142,7 @@ class _Again:
                 return self._gradients(call, function.metadata, given)
             if not torch._C._autograd._get_current_graph_task_keep_graph():
                 ctx.dynacap_call = None  # as the tensors saved for this pass
+            given[:] = map(_as_it_lies, given)
             return self._reached.backward(once, ctx, function.metadata, given)
 
         function.backward = staticmethod(backward)
@@ -212,6 +213,12 @@ def _backward_node(outputs: Any) -> Any:
         if node is not None and hasattr(node._forward_cls, "compiled_bw"):
             return node
     return None
+
+
+def _as_it_lies(grad: Any) -> Any:
+    """A gradient with its elements in memory, where the backward graph reads them: it was traced
+    with one that is not to be conjugated or negated first."""
+    return grad.resolve_conj().resolve_neg() if isinstance(grad, torch.Tensor) else grad
 
 
 def _version(value: Any) -> int | None:

@@ -13,10 +13,12 @@ import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch._functorch._aot_autograd import graph_compile as _stages
+from torch._functorch._aot_autograd.schemas import OutputType
 from torch._functorch._aot_autograd.utils import make_boxed_func as make_boxed
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
@@ -198,7 +200,7 @@ def _traced(
         compiled: Compiled = aot_module_simplified(
             _Module(graph_module.forward),  # type: ignore[arg-type]
             inputs,
-            fw_compiler=forward,
+            fw_compiler=lambda gm, given: forward(_with_views(gm), given),
             bw_compiler=backward,
             inference_compiler=alone,
             partition_fn=_PARTITION[floats],
@@ -206,6 +208,29 @@ def _traced(
             keep_inference_input_mutations=True,
         )
     return compiled
+
+
+def _with_views(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The forward graph with results that count changes with what they are views of.
+
+    Torch would make other tensors of those results when the graph has run, to which a change is
+    none of what is saved for the backward pass, although it lies in the same memory.
+    """
+    metadata: Any = TracingContext.get().fw_metadata
+    (output,) = gm.graph.find_nodes(op="output")
+    results = list(output.args[0])
+    for index in metadata.unsafe_view_out_indices:
+        place = metadata.num_mutated_inp_runtime_indices + index
+        with gm.graph.inserting_before(output):
+            view = gm.graph.call_function(torch.ops.aten.detach.default, (results[place],))
+        view.meta = dict(results[place].meta)
+        results[place] = view
+        about = metadata.output_info[index]
+        metadata.output_info[index] = replace(about, output_type=OutputType.non_alias)
+    output.args = (tuple(results),)
+    metadata.unsafe_view_out_indices, metadata.num_unsafe_view_outputs = [], 0
+    gm.recompile()
+    return gm
 
 
 def _compiler(compile_aten: Callable[[torch.fx.GraphModule], Compiled]) -> Compiled:

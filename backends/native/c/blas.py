@@ -124,9 +124,10 @@ def routine(product: Product) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_plain(buffer: Buffer) -> bool:
-    """Whether all sizes are known, and BLAS has room for them."""
+    """Whether all sizes are known, BLAS has room for them, and the elements are in memory."""
     numbers = (*buffer.shape, *buffer.strides, buffer.offset)
-    return all(isinstance(n, int) for n in numbers) and buffer.numel <= _MOST
+    known = all(isinstance(n, int) for n in numbers) and buffer.numel <= _MOST
+    return known and not buffer.negated
 
 
 def _matrix(buffer: Buffer) -> Matrix | None:

@@ -12,7 +12,7 @@ from dynacap.backends.native.c.arguments import Handle, NotInC, shim_arguments, 
 from dynacap.backends.native.c.blas import product_of
 from dynacap.backends.native.c.shims import shim_name, shims
 from dynacap.backends.native.c.sizes import number_text
-from dynacap.backends.native.loops.program import Buffer, Call, numbers_of
+from dynacap.backends.native.loops.program import Buffer, Call, numbers_of, sees_argument
 from dynacap.fxlite.risks import OWN_NAMESPACES
 
 Result = Callable[[Buffer | None], str]  # where a result goes; None: nobody uses it
@@ -120,6 +120,8 @@ def _by_shim(call: Call, handle: Handle, result: Result) -> CallText:
     returns = call.target._schema.returns
     if declared is None or any(str(each.type) != "Tensor" for each in returns):
         raise NotInC("no shim")
+    if sees_argument(call.target):
+        raise NotInC("a shim copies what is to be conjugated or negated when it is read")
     pairs = _arguments(call, handle)
     kinds = (*(kind for kind, _ in pairs), *("AtenTensorHandle*",) * len(returns))
     if kinds != declared:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dynacap.backends.native.c.calls import takes_result
+from dynacap.backends.native.c.calls import is_foreign, takes_result
 from dynacap.backends.native.loops.program import (
     Buffer,
     Call,
     Program,
+    Step,
     View,
     seen_memory,
     touched,
@@ -34,14 +35,16 @@ class Places:
         for constant in self.constants:
             self._given[constant] = len(self._given)
         self._seen_by = seen_memory([s for s in program.steps if isinstance(s, Call)])
-        self._shown = frozenset(self._seen_by.values())
+        kept = [buffer for step in program.steps if _may_keep(step) for buffer in touched(step)]
+        self._shown = frozenset((*self._seen_by.values(), *kept))
         self._last_use = self._last_uses(program)
         returned = {owner for buffer in _tensors(program.outputs) for owner in self._owners(buffer)}
         self.before: set[Buffer] = set()  # results that are there before the step that fills them
+        stays = returned.union(*map(self._owners, kept))
         births = self._births(program)
         self.offsets: dict[Buffer, int] = {}
         self.arena = self._arrange(
-            {root: born for root, born in births.items() if root not in returned}
+            {root: born for root, born in births.items() if root not in stays}
         )
         self._dead: dict[int, list[Buffer]] = {}
         for root, last in self._last_use.items():
@@ -59,7 +62,8 @@ class Places:
         return self._given.get(buffer)
 
     def outlives_its_call(self, buffer: Buffer) -> bool:
-        """Whether an operator gives a tensor that shows a buffer's memory, and may be returned."""
+        """Whether an operator gives a tensor that shows a buffer's memory, which may be returned,
+        or may keep the buffer itself."""
         return buffer in self._shown and self.root(buffer) not in self.offsets
 
     def dead_after(self, step: int) -> list[Buffer]:
@@ -126,6 +130,11 @@ class _Span:
     def meets(self, other: _Span) -> bool:
         """Whether both live at one time."""
         return self.born <= other.dies and other.born <= self.dies
+
+
+def _may_keep(step: Step) -> bool:
+    """Whether others' code has tensors in its hands, which it may keep, or give back."""
+    return isinstance(step, Call) and is_foreign(step)
 
 
 def _bytes(buffer: Buffer) -> int:

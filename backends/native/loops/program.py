@@ -31,7 +31,8 @@ class Buffer:
     """Memory seen as a tensor: element ``i`` lies at ``offset + sum(i[k] * strides[k])``.
 
     The offset counts elements from where the buffer's pointer points; it differs from 0 in views
-    only.  ``value`` is the tensor itself in a constant.
+    only.  ``value`` is the tensor itself in a constant.  Of one that is ``negated`` or conjugated
+    when it is read, memory does not hold the elements.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Buffer:
     offset: Size = 0
     kind: Kind = "temporary"
     value: torch.Tensor | None = field(default=None, repr=False)
+    negated: bool = False
 
     @property
     def numel(self) -> Size:
@@ -164,13 +166,26 @@ def seen_memory(steps: Sequence[Step]) -> dict[Buffer, Buffer]:
         if isinstance(step, View):
             found[step.result] = step.base
         elif isinstance(step, Call) and sees_argument(step.target):
-            base = next(step.buffers(), None)
+            base = _shown_by(step)
             found.update((result, base) for result in step.results if result and base)
     return found
 
 
+def _shown_by(call: Call) -> Buffer | None:
+    """The argument in whose memory the results lie: the one that the schema says, or the first."""
+    schema = call.target._schema
+    shown = {
+        name for each in schema.returns if each.alias_info for name in each.alias_info.before_set
+    }
+    for position, argument in enumerate(schema.arguments):
+        if argument.alias_info and shown & argument.alias_info.before_set:
+            given = call.args[position : position + 1] or call.kwargs.get(argument.name)
+            return next(buffers_in(given), None)
+    return next(call.buffers(), None)
+
+
 def sees_argument(target: torch._ops.OpOverload) -> bool:
-    """Whether what an operator gives lies in the memory of its first argument."""
+    """Whether what an operator gives lies in the memory of an argument, mostly the first."""
     if target in _VIEWS_UNSAID:
         return True
     return any(each.alias_info for each in target._schema.returns)

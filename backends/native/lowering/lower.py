@@ -23,6 +23,7 @@ from dynacap.backends.native.loops.program import (
 )
 from dynacap.backends.native.lowering.field import Field, Place, memory
 from dynacap.backends.native.refused import may_be_refused
+from dynacap.fxlite.risks import OWN_NAMESPACES
 
 Step = Equation | Call | View
 Rule = Callable[..., Any]
@@ -174,6 +175,7 @@ class Lowering:
         """A new buffer laid out as a tensor is."""
         strides = sizes_of(value.stride()) if value.layout is torch.strided else ()
         buffer = Buffer(name, value.dtype, sizes_of(value.shape), strides, 0, kind)
+        buffer.negated = value.is_conj() or value.is_neg()
         self.buffers.append(buffer)
         return buffer
 
@@ -386,14 +388,23 @@ def _is_view(node: Node, result: Any) -> bool:
     target = node.target
     if target in _VIEWS_BY_CONVENTION:
         return True
+    if target.namespace not in OWN_NAMESPACES:  # type: ignore[union-attr]
+        return False  # others' code is to run
     returns = target._schema.returns  # type: ignore[union-attr]
     if not returns or any(r.alias_info is None or r.alias_info.is_write for r in returns):
         return False
     first = result[0] if isinstance(result, list | tuple) and result else result
-    if not _is_tensor(first) or first.is_conj() or first.layout is not torch.strided:
-        return False  # who reads it is to negate what is there
-    source = node.args[0]
-    return isinstance(source, Node) and source.meta["val"].dtype is first.dtype
+    if not _is_tensor(first) or not _is_as_it_lies(first):
+        return False
+    if not isinstance(node.args[0], Node):
+        return False
+    source = node.args[0].meta["val"]
+    return source.dtype is first.dtype and _is_as_it_lies(source)
+
+
+def _is_as_it_lies(value: torch.Tensor) -> bool:
+    """Whether memory holds a tensor's elements: who reads others is to negate what is there."""
+    return value.layout is torch.strided and not (value.is_conj() or value.is_neg())
 
 
 def is_item_or_view(node: Node) -> bool:
@@ -420,7 +431,8 @@ def _is_for_loops(node: Node) -> bool:
 def _readable(node: Node) -> bool:
     """Whether what takes part is of dtypes of ours, however it lies in memory."""
     values = [other.meta.get("val") for other in node.all_input_nodes]
-    return all(tensor.dtype in DTYPES for value in values for tensor in _tensors(value))
+    tensors = [tensor for value in values for tensor in _tensors(value)]
+    return all(tensor.dtype in DTYPES and not tensor.is_neg() for tensor in tensors)
 
 
 def _sized(node: Node) -> bool:
@@ -452,6 +464,6 @@ DTYPES = frozenset({
 
 
 def _dense(value: torch.Tensor) -> bool:
-    if value.dtype not in DTYPES or value.layout is not torch.strided:
+    if value.dtype not in DTYPES or not _is_as_it_lies(value):
         return False
     return bool(_is_dense(value))
