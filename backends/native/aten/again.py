@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from dynacap.backends.native.aten.flows import VIEWS_OF_WHAT_IS_MADE, Reached
+from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.linked import Links
 from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors, restore_state
 from dynacap.fxlite import Graph, GraphModule, Interpreter, Node
@@ -26,9 +27,9 @@ _NORMALIZE = ("batch_norm", "instance_norm")
 _SMALL = 1 << 16  # numbers of an argument that are copied before a call changes it
 
 
-def with_eager(compiled: Run, graph_module: GraphModule, eager: Run) -> Run:
+def with_eager(compiled: Run, graph_module: GraphModule, eager: Run, reads: Reads) -> Run:
     """``compiled``, with ``eager`` where it cannot do what that does."""
-    again = _Again(graph_module)
+    again = _Again(graph_module, reads)
 
     def call(*args: Any) -> Any:
         if again.refuses(args):
@@ -75,8 +76,9 @@ class _With(Interpreter):
 class _Again:
     """Runs the calls of one graph once more."""
 
-    def __init__(self, graph_module: GraphModule) -> None:
+    def __init__(self, graph_module: GraphModule, reads: Reads) -> None:
         graph = graph_module.graph
+        self._reads = reads
         self._forward = graph_module.forward
         self._state = current_state()
         self._draws = any(node.op.startswith("call_") and is_random(node) for node in graph.nodes)
@@ -89,8 +91,9 @@ class _Again:
         self.runs_once = any(map(is_foreign, graph.nodes))  # code that is not torch's
 
     def refuses(self, args: tuple[Any, ...]) -> bool:
-        """Whether eager refuses a change, which AOTAutograd makes before it is refused."""
-        return any(args[index].is_inference() for index in self._changed)
+        """Whether eager refuses a change, which AOTAutograd makes before it is refused; or the
+        program's own backward passes would do something else by now."""
+        return any(args[index].is_inference() for index in self._changed) or self._reads.changed()
 
     def random_state(self) -> torch.Tensor | None:
         """The state to draw the same random numbers from, if any are drawn."""
@@ -138,7 +141,7 @@ class _Again:
         def backward(ctx: Any, *grads: Any) -> Any:
             call = getattr(ctx, "dynacap_call", None)
             given = grads[0] if boxed else list(grads)
-            if call is not None and torch.is_grad_enabled():
+            if call is not None and (torch.is_grad_enabled() or self._reads.changed()):
                 return self._gradients(call, function.metadata, given)
             if not torch._C._autograd._get_current_graph_task_keep_graph():
                 ctx.dynacap_call = None  # as the tensors saved for this pass
@@ -148,7 +151,8 @@ class _Again:
         function.backward = staticmethod(backward)
 
     def _gradients(self, call: _Call, metadata: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
-        inputs = self._inputs(call)
+        with torch.enable_grad():
+            inputs = self._inputs(call)
         wanted = [x for x in inputs if isinstance(x, torch.Tensor) and x.requires_grad]
         outputs = self._run(self._forward, inputs, call.random)
         pairs = [
@@ -161,7 +165,7 @@ class _Again:
                 [output for output, _ in pairs],
                 wanted,
                 [grad for _, grad in pairs],
-                create_graph=True,
+                create_graph=torch.is_grad_enabled(),
                 allow_unused=True,
             )
         )

@@ -28,6 +28,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from dynacap.backends.native.aten.again import with_eager, writes_of
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
+from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
 from dynacap.backends.native.aten.tokens import drop_tokens
 from dynacap.backends.native.aten.trace import CompileAgain, CompileAten, Compiled, Keep, Note
@@ -124,6 +125,9 @@ def through_autograd(
     keep: Keep | None,
 ) -> Compiled:
     """The callable for a graph, which has a backward pass where the inputs want one."""
+    reads = Reads(graph_module.graph)
+    if reads.refused:
+        raise NotImplementedError(f"it has a backward pass of its own: {reads.refused}")
     mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
     taken = keep is not None and _noted is not None and not share_memory(example_inputs)
     notes = _noted.Notes(keep) if taken else None
@@ -149,7 +153,7 @@ def through_autograd(
         return compile_aten(gm, gm, None)
 
     compiled = _traced(graph_module, mode, inputs, (forward, backward, alone))
-    return with_eager(compiled, graph_module, eager)
+    return with_eager(compiled, graph_module, eager, reads)
 
 
 def by_note(
@@ -177,7 +181,8 @@ def by_note(
 
     graphs = _noted.Graphs(trace, note)
     runs = [compile_part(part, graphs.run(index)) for index, part in enumerate(note["parts"])]
-    return with_eager(_noted.as_autograd(note, graphs, *map(make_boxed, runs)), graph_module, eager)
+    compiled = _noted.as_autograd(note, graphs, *map(make_boxed, runs))
+    return with_eager(compiled, graph_module, eager, Reads(graph_module.graph))
 
 
 def _traced(

@@ -1,0 +1,138 @@
+"""``torch.autograd.Function``: the program's own backward pass, as often and as it is in eager."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+import dynacap
+from dynacap.backends.native.aten.functions import Reads
+
+pytestmark = [pytest.mark.torch, pytest.mark.cc]
+
+FACTOR = 1.0
+seen: list[Any] = []
+
+
+def of_helper(grad: Tensor) -> Tensor:
+    return torch.where(grad > 0, grad * FACTOR, torch.zeros_like(grad))
+
+
+class Reversed(Function):
+    strength = 1.0
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, by: int) -> Tensor:
+        ctx.by = by
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return grads[0] * -Reversed.strength * ctx.by, None
+
+
+class Helped(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.exp()
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        ctx.done = max(1, len(x))
+        return of_helper(grad) * x.exp()
+
+
+class Noted(Helped):
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        seen.append(ctx.needs_input_grad)
+        print("backward")
+        return grads[0] * 2
+
+
+def steps(function: Any) -> list[Any]:
+    global FACTOR
+    found: list[Any] = []
+    w = torch.ones(2, requires_grad=True)
+    try:
+        for changed in (False, "before", "between", False):
+            Reversed.strength, FACTOR = (5.0, 3.0) if changed == "before" else (1.0, 1.0)
+            result = function(w)
+            if changed == "between":
+                Reversed.strength, FACTOR = 7.0, 9.0
+            found.extend(torch.autograd.grad(result.sum(), w))
+    finally:
+        Reversed.strength = FACTOR = 1.0
+    return found
+
+
+PROGRAMS = {
+    "an attribute of its class": lambda w: Reversed.apply(w * 2, 2),
+    "a global of what it calls": lambda w: Helped.apply(w * 2) + w,
+    "a list": lambda w: Noted.apply(w * 2).sin(),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_backward_reads_and_changes(name: str, capsys: Any) -> None:
+    found = []
+    for function in (PROGRAMS[name], dynacap.compile(PROGRAMS[name], backend="native")):
+        seen.clear()
+        found.append((steps(function), list(seen), capsys.readouterr().out))
+    torch.testing.assert_close(found[1][0], found[0][0])
+    assert found[1][1:] == found[0][1:]
+
+
+class Foreign(Function):
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        import math
+
+        return grads[0] * math.pi
+
+
+def closed_over(value: Any, setting: bool) -> type[Function]:
+    class Closed(Function):
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor) -> Any:
+            nonlocal value
+            if setting:
+                value = 2
+            return [grad * value for grad in grads]
+
+    return Closed
+
+
+def reading(value: Any) -> type[Function]:
+    class Reading(Function):
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor) -> Any:
+            return [grad * value for grad in grads]
+
+    return Reading
+
+
+@pytest.mark.parametrize(
+    ("cls", "refused"),
+    [
+        (Reversed, ""),
+        (Helped, ""),
+        (reading(2.5), ""),
+        (reading(torch.ones(2)), "uses value"),
+        (reading([2]), "uses value"),
+        (closed_over(2, setting=True), "changes value"),
+        (Noted, "uses seen"),
+        (Foreign, "changes or imports math"),
+    ],
+)
+def test_what_is_refused(cls: Any, refused: str) -> None:
+    graph = dynacap.fxlite.Graph()
+    graph.output((graph.call_function(cls.apply, (graph.placeholder("x"),)),))
+    assert Reads(graph).refused.endswith(refused)
+    assert bool(Reads(graph).refused) == bool(refused)
