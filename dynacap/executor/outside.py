@@ -41,6 +41,7 @@ from dynacap.values.wording import unhashable
 _IMMUTABLE_TYPE = 1 << 8
 GUARD = 5  # instructions that one is worth
 _READ_LATE = frozenset({int, float, complex, str, bytes})
+_LOW = 1 << 24  # no object is at a lower address
 _KINDS: dict[str, Any] = {
     name: getattr(module, name)
     for module in (array_kind, caches, iterators, kinds, relations, tensor_kind)
@@ -90,6 +91,7 @@ class Outside(Tracer):
         self.identity_keys: dict[Value, None] = {}  # objects that stood for keys by what they are
         self.whole_steps = -1  # those of the chain before the original instruction that runs now
         self.user_keys = False  # whether keys ask the program for their hashes
+        self._met = set[bool]()  # whether keys were addresses; whether numbers as large
         self.keys_differ = False  # whether one of them was looked for and was none of the others
         self.effects = 0  # how many changes there were, of the same value too
         self._numbers: dict[Source, Value] = {}  # those that vary
@@ -203,6 +205,7 @@ class Outside(Tracer):
         if mirror.outside is not None:
             return mirror.outside
         real_keys = tuple(raw.dict_keys(mirror.real) or ())
+        self.meets(real_keys)
         found = mirror.outside = []
         if set(map(id, dict.__iter__(mirror.real))) != set(map(id, real_keys)):
             self.graph_break(
@@ -232,8 +235,6 @@ class Outside(Tracer):
             return mirror.keyvals.get(key, key.value)
         if isinstance(key, Value):
             return mirror.keyvals.get(key, key)
-        if type(key) in CONST_TYPES:
-            return Const(key)
         return self.wrap(key, None)
 
     def key_of(self, value: Value, container: type = dict) -> Key:
@@ -247,8 +248,19 @@ class Outside(Tracer):
                 raise
             self.raise_real(unhashable(value.cls, text[0], container))
 
+    def meets(self, key: Any, address: bool = False) -> None:
+        if address or (isinstance(key, int | float) and abs(key) > _LOW):
+            self._met.add(address)
+        elif type(key) is tuple:
+            for part in key:
+                self.meets(part)
+        if len(self._met) > 1:
+            self.graph_break("address", "id() of an object is a key, and so is a large number")
+
     def _hashed(self, value: Value) -> Key:
         if isinstance(value, (Const, Known)):
+            if value.source is not None:
+                self.meets(value.value)
             try:
                 hash(value.value)
             except TypeError as error:
@@ -259,6 +271,7 @@ class Outside(Tracer):
         if isinstance(value, (FunctionValue, BoundMethod)) and is_const(value):
             return value.constant()
         if isinstance(value, IdentityValue):
+            self.meets(None, address=True)
             self.identity_keys[value.obj] = None
             return value.key()
         hasher = self.lookup(value.cls, "__hash__")

@@ -235,6 +235,7 @@ def _build_set(t: Tracer, real: Any, source: Source | None) -> Value:
     if source is not None and not all(map(_is_itself, others)):
         t.graph_break("outside-set", "a set from outside that holds objects")
     values = [t.wrap(item, None) for item in held]
+    t.meets(tuple(held))
     if source is not None:
         t.guard("IdIs" if others and type(real) is frozenset else "SetEq", source, real)
     items = {t.key_of(value, set): value for value in values}

@@ -76,6 +76,9 @@ class Tracer(Protocol):
     def key_of(self, value: Value, container: type = dict) -> Key:
         """What stands for a value as a key of a dict or set."""
 
+    def meets(self, key: Any, address: bool = False) -> None:
+        """A key is from outside, or the address of an object: large numbers may be addresses."""
+
     def lacks(self, key: Key) -> None:
         """Note that a key was looked for in a dict, and not found: none there may become it."""
 

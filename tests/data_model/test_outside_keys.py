@@ -1,5 +1,6 @@
 """Keys of dicts from outside that are equal to those asked for without being them."""
 
+import types
 from typing import Any
 
 import pytest
@@ -165,3 +166,34 @@ def test_a_pair_comes_that_is_equal_to_the_missing_one() -> Scenario:
 @scenario()
 def test_what_says_itself_to_be_the_missing_number_comes() -> Scenario:
     return _comes_later(1, LikeOne())
+
+
+NUMBERED = {
+    "get": lambda table, n: table.get(n),
+    "item": lambda table, n: table[n] if n in table else None,
+    "setdefault": lambda table, n: (table.setdefault(n, 3), len(table)),
+    "stored": lambda table, n: (table.update({n: 4}), len(table)),
+    "pop": lambda table, n: (table.pop(n, None), len(table)),
+    "in a set made of them": lambda table, n: n in set(table),
+    "in a set": lambda table, n: n in ADDRESSES,
+    "of a pair": lambda table, n: PAIRS.get((1, n)),
+    "asked for by one of them": lambda table, n: {n: 1}.get(FOUND.value),
+}
+FOUND = types.SimpleNamespace(value=hash(KEPT))
+ADDRESSES, PAIRS = {id(KEPT), hash(KEPT)}, {(1, id(KEPT)): 2, (1, hash(KEPT)): 3}
+
+
+@pytest.mark.parametrize("number", [id, hash])
+@pytest.mark.parametrize("look", NUMBERED.values(), ids=NUMBERED)
+def test_addresses_among_numbers_from_outside(look: Any, number: Any) -> None:
+    """``GradScaler`` keeps its state by ``id(optimizer)``."""
+    other = A()
+
+    def function(x: Tensor, table: dict[int, int]) -> Any:
+        return x + 1, look(table, number(KEPT)), look(table, number(other))
+
+    compiled, plain = dynacap.compile(function, backend="eager"), function
+    for numbers in ((), (KEPT,), (other, KEPT), (other,)):
+        tables = [{number(each): i for i, each in enumerate(numbers)} for _ in range(2)]
+        assert compiled(X, tables[0])[1:] == plain(X, tables[1])[1:]
+        assert list(tables[0].items()) == list(tables[1].items())
