@@ -1,4 +1,4 @@
-"""Backward passes that the program wrote: ``torch.autograd.Function``.
+"""Backward passes that the program wrote: of ``torch.autograd.Function`` and of custom operators.
 
 AOTAutograd runs their code once, when it traces a graph, and keeps the operators that it saw.  That
 is as good as running it each time only for code that does nothing but compute, of its arguments and
@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch._library.custom_ops import OPDEFS, CustomOpDef
 from torch.autograd import Function
 
 from dynacap.fxlite import Graph, Node
@@ -44,6 +45,8 @@ class Reads:
                 if not all(map(_is_plain, node.args)):
                     self._refuse(cls, "is given an object")
                 self._add_class(cls)
+            for function in _of_operator(node.target):
+                self._add_function(function)
 
     def changed(self) -> bool:
         """Whether one of these is another one now."""
@@ -104,6 +107,14 @@ class Reads:
         if value is read():  # else it is made for each that asks
             self._kept.append((read, value))
         return value
+
+
+def _of_operator(target: Any) -> Iterator[Any]:
+    """What a custom operator does for the sake of a backward pass."""
+    name = getattr(target, "_qualified_op_name", None) or getattr(target, "_name", None)
+    made = target if isinstance(target, CustomOpDef) else OPDEFS.get(name)
+    functions = (made._setup_context_fn, made._backward_fn) if made is not None else ()
+    yield from (each for each in functions if each is not None)
 
 
 def _of_globals(space: dict[str, Any], name: str) -> Any:

@@ -312,6 +312,8 @@ class Lowering:
         if target in _ONLY_MEMORY and not node.users:
             return None
         several = isinstance(value, list | tuple)
+        if several and any(isinstance(each, list | tuple) for each in value):
+            raise NotImplementedError(f"{target} gives lists of tensors beside others")
         values = value if several else (value,) if target._schema.returns else ()
         results = [
             self.buffer(f"{node.name}_{i}" if several else node.name, v) if _is_tensor(v) else None

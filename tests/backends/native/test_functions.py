@@ -56,6 +56,24 @@ class Noted(Helped):
         return grads[0] * 2
 
 
+@torch.library.custom_op("dynacap_test::scaled", mutates_args=())
+def scaled(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@scaled.register_fake
+def _scaled_fake(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def scaled_backward(ctx: Any, grad: Tensor) -> Tensor:
+    seen.append("scaled")
+    return grad * 2
+
+
+scaled.register_autograd(scaled_backward, setup_context=lambda ctx, inputs, output: None)
+
+
 def steps(function: Any) -> list[Any]:
     global FACTOR
     found: list[Any] = []
@@ -76,6 +94,8 @@ PROGRAMS = {
     "an attribute of its class": lambda w: Reversed.apply(w * 2, 2),
     "a global of what it calls": lambda w: Helped.apply(w * 2) + w,
     "a list": lambda w: Noted.apply(w * 2).sin(),
+    "a list, of an operator": lambda w: scaled(w * 2).sin(),
+    "a list, of an operator by name": lambda w: torch.ops.dynacap_test.scaled(w * 2).sin(),
 }
 
 

@@ -279,3 +279,12 @@ def test_a_tensor_that_is_changed_and_turned_looks_otherwise_before() -> None:
     with config.patch(raise_internal_errors=True):
         check_same(f, *calls)
         check_same(lambda x, at: x.sin().squeeze_(0), *calls)  # the sizes vary, too
+
+
+def test_what_gives_a_list_beside_a_tensor() -> None:
+    def f(x: Tensor, y: Tensor, found: Tensor) -> Any:
+        torch._amp_foreach_non_finite_check_and_unscale_([x, y], found, torch.full((), 0.5))
+        return torch._foreach_norm([x, y])
+
+    with config.patch(raise_internal_errors=True):
+        check_same(f, (few(3), few(4), torch.zeros(())))
