@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -464,5 +465,17 @@ def test_a_change_of_a_result_that_the_backward_pass_needs(function: Any) -> Non
         result = run(torch.randn(3, 4, requires_grad=True))
         with torch.no_grad():
             result.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            result.sum().backward()
+
+
+def test_a_change_in_the_graph_that_its_backward_pass_does_not_survive() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.exp().add_(1)
+
+    for run in (function, dynacap.compile(function, backend="native")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = run(torch.randn(3, requires_grad=True))
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             result.sum().backward()
