@@ -143,8 +143,15 @@ class _Again:
             given = grads[0] if boxed else list(grads)
             if call is not None and (torch.is_grad_enabled() or self._reads.changed()):
                 return self._gradients(call, function.metadata, given)
+            places = [place for place, grad in enumerate(given) if grad is not None]
+            freed = getattr(ctx, "dynacap_freed", 0)
+            part = self._reached.part(places, function.metadata)
             if not torch._C._autograd._get_current_graph_task_keep_graph():
-                ctx.dynacap_call = None  # as the tensors saved for this pass
+                ctx.dynacap_freed = freed | part
+                if not part or not self._reached.has_more_than(freed | part):
+                    ctx.dynacap_call = None  # as the tensors saved for this pass
+            if call is not None and freed and part and not freed & part:
+                return self._gradients(call, function.metadata, given)  # eager has freed another
             given[:] = map(_as_it_lies, given)
             return self._reached.backward(once, ctx, function.metadata, given)
 

@@ -7,6 +7,8 @@ gradient, and would give zeros: optimizers take them for gradients, and decay we
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,6 +53,27 @@ def has_gradient(node: Node) -> bool:
     return not isinstance(value, torch.Tensor) or value.requires_grad
 
 
+def _parts_of(graph: Graph) -> Sequence[int]:
+    """For each result the operators that gradients pass on their way back from it, as bits; none
+    where some are passed from all results."""
+    passed: dict[Node, int] = {}
+    for index, node in enumerate(graph.nodes):
+        if not node.op.startswith("call_") or not has_gradient(node):
+            continue
+        if mutates(node):
+            return ()
+        passed[node] = functools.reduce(
+            operator.or_, (passed.get(each, 0) for each in node.all_input_nodes), 1 << index
+        )
+    results: list[Any] = list(graph.output_node().args[0])
+    parts = [passed.get(each, 0) for each in results]
+    found = {storage_of(each) for each in results if isinstance(each, Node)}
+    if len(found) < len(results):  # AOTAutograd gives views of one another in another way
+        return ()
+    common = functools.reduce(operator.and_, filter(None, parts), -1)
+    return () if common else parts
+
+
 class Reached:
     """Which arguments of a graph have a gradient, by the results that have one."""
 
@@ -58,7 +81,20 @@ class Reached:
         marks = {node: index for index, node in enumerate(graph.placeholders)}
         found = flows(graph, marks) | {node: frozenset((mark,)) for node, mark in marks.items()}
         self._arguments = len(marks)
+        self._parts = _parts_of(graph)
         self._behind = [found.get(node, _NONE) for node in graph.output_node().args[0]]
+
+    def part(self, places: Sequence[int], metadata: Any) -> int:
+        """The part of the graph that a backward pass from these places goes through, as bits; 0
+        where no results have parts of their own, or who knows."""
+        changed = metadata.num_mutated_inp_runtime_indices
+        if any(not changed <= place < changed + len(self._parts) for place in places):
+            return 0
+        return functools.reduce(operator.or_, (self._parts[i - changed] for i in places), 0)
+
+    def has_more_than(self, part: int) -> bool:
+        """Whether a result has nothing to do with this part of the graph."""
+        return any(each and not each & part for each in self._parts)
 
     def ask(self, node: Any) -> None:
         """Have the backward pass of a call be told which of its results have no gradient."""
