@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from dynacap.backends.native.aten.in_place import NotFunctional
 from dynacap.backends.native.aten.inputs import share_memory, stand_ins
 from dynacap.backends.native.aten.recorder import Recorder, Replay
 from dynacap.backends.native.versions import counts_of
+from dynacap.backends.torch_state import current_state, restore_state
 from dynacap.fxlite import GraphModule, Node
 from dynacap.fxlite.risks import plain_name
 
@@ -40,7 +41,7 @@ def compile_traced(
     besides the captured graph, if a note of it can be taken.
     """
     if not needs_gradient(graph_module, example_inputs):
-        with contextlib.suppress(NotFunctional):
+        with contextlib.suppress(NotFunctional), _as_it_was():
             recorded = record(graph_module, example_inputs)
             only = None if keep is None else _as_only_part(keep)
             return _without_autocast(lambda eager: compile_aten(recorded, eager, only), eager)
@@ -49,6 +50,17 @@ def compile_traced(
         graph_module, example_inputs, compile_aten, eager, keep
     )
     return compiled
+
+
+@contextlib.contextmanager
+def _as_it_was() -> Iterator[None]:
+    """Have torch's state back where something raises in the middle of a graph."""
+    state = current_state()
+    try:
+        yield
+    except BaseException:
+        restore_state(state)
+        raise
 
 
 def _without_autocast(make: Callable[[Compiled], Compiled], eager: Compiled) -> Compiled:

@@ -479,3 +479,19 @@ def test_a_change_in_the_graph_that_its_backward_pass_does_not_survive() -> None
             result = run(torch.randn(3, requires_grad=True))
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             result.sum().backward()
+
+
+def test_gradients_of_single_samples() -> None:
+    """What is given up in the middle of a transform leaves it."""
+    w = few(3, 4)
+
+    def loss(w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return (x @ w.T).square().mean()
+
+    def function(x: torch.Tensor) -> Any:
+        return torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(w, x)
+
+    run = dynacap.compile(function, backend="native")
+    with dynacap.config.patch(raise_internal_errors=True):
+        for n in (5, 6):
+            torch.testing.assert_close(run(few(n, 4)), function(few(n, 4)))
