@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
 import operator
 import types
@@ -175,12 +176,12 @@ def fold_or_break(t: Tracer, real: Any, args: list[Value], kwargs: Kwargs) -> Va
 
 def folds(*functions: Any) -> None:
     """Functions that are called for real, and whose calls break unless all operands are known."""
-
-    def register(function: Any) -> None:
-        native(function)(lambda t, args, kwargs: fold_or_break(t, function, args, kwargs))
-
     for function in functions:
-        register(function)
+        native(function)(functools.partial(_folded, function))
+
+
+def _folded(real: Any, t: Tracer, args: list[Value], kwargs: Kwargs) -> Value:
+    return fold_or_break(t, real, args, kwargs)
 
 
 def compute(

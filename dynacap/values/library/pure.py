@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import cmath
+import functools
 import math
 import operator
 import os
 import types
 from typing import Any
 
-from dynacap.values.base import Value
-from dynacap.values.data_model.calls import fold_or_break, folds
+from dynacap.values.base import Const, Value
+from dynacap.values.data_model.calls import fold, fold_or_break
 from dynacap.values.library.handlers import handles
-from dynacap.values.natives import find_native, pure
+from dynacap.values.natives import find_native, native, pure
+from dynacap.values.stand_in import run
 from dynacap.values.tracer import Tracer
 
 _TYPES = (int, float, complex, bool, str, bytes, range, slice, types.CodeType, type(None),
@@ -30,14 +32,9 @@ _NOT = {"__reduce__", "__reduce_ex__", "__sizeof__", "__init__", "__iter__"}
 
 
 def _members(owner: Any) -> list[Any]:
-    found = []
-    for name, member in vars(owner).items():
-        if name in _NOT or not isinstance(member, _KINDS):
-            continue
-        target = member.__func__ if isinstance(member, staticmethod) else member
-        if find_native(target) is None:
-            found.append(target)
-    return found
+    members = (m for name, m in vars(owner).items() if name not in _NOT and isinstance(m, _KINDS))
+    targets = (m.__func__ if isinstance(m, staticmethod) else m for m in members)
+    return [target for target in targets if find_native(target) is None]
 
 
 for _owner in (*_TYPES, math, cmath):
@@ -47,7 +44,19 @@ pure((complex, bytes, range, str.maketrans))
 pure((ascii, bin, chr, hex, oct, ord, operator.abs, operator.index))
 pure((os.fspath,))
 _ALIASES = (types.GenericAlias, types.UnionType)
-folds(*(vars(owner)[name] for owner in (type, *_ALIASES) for name in ("__or__", "__ror__")))
+
+
+def _union(real: Any, t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """A union holds its members: they are known, or refused."""
+    found = fold(t, real, args, kwargs)
+    if found is None and run(t, real, args, kwargs) is NotImplemented:
+        return Const(NotImplemented)
+    return found or fold_or_break(t, real, args, kwargs)
+
+
+for _name in ("__or__", "__ror__"):
+    for _or in (type.__dict__[_name], *(vars(alias)[_name] for alias in _ALIASES)):
+        native(_or)(functools.partial(_union, _or))
 
 
 @handles(*(owner.__getitem__ for owner in _ALIASES))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from torch._subclasses.fake_tensor import (
@@ -66,9 +65,9 @@ def break_on_error(
 ) -> NoReturn:
     """An operation failed on fakes: eager Python runs it, and raises what there is to raise."""
     name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
-    for kind, explain in _ERRORS.items():
+    for kind, (reason, detail) in _ERRORS.items():
         if isinstance(error, kind):
-            t.graph_break(*explain(name, error))
+            t.graph_break(reason, detail.format(name, error.func))
     if type(error).__name__ == "GuardOnDataDependentSymNode":  # of a module that loads late
         hint = "say what is known of the number by torch._check, such as n >= 2"
         detail = f"what {name} does depends on a number that a tensor gave"
@@ -84,23 +83,14 @@ def break_on_error(
 _ONLY_FAKES = "its data is not allocated yet", "tensor with symbolic sizes", "Cannot access storage"
 
 
-def _data_dependent(name: str, error: Any) -> tuple[str, str]:
-    return "data-dependent-value", f"{name} needs the elements of a tensor ({error.func})"
-
-
-def _dynamic_shape(name: str, error: Any) -> tuple[str, str]:
-    return (
+_ERRORS: dict[Any, tuple[str, str]] = {
+    DataDependentOutputException: (
+        "data-dependent-value",
+        "{} needs the elements of a tensor ({})",
+    ),
+    DynamicOutputShapeException: (
         "data-dependent-shape",
-        f"the shape of the result of {name} depends on the data ({error.func})",
-    )
-
-
-def _no_kernel(name: str, error: Any) -> tuple[str, str]:
-    return "no-fake-kernel", f"{name} has no fake implementation ({error.func})"
-
-
-_ERRORS: dict[type[Exception], Callable[[str, Any], tuple[str, str]]] = {
-    DataDependentOutputException: _data_dependent,
-    DynamicOutputShapeException: _dynamic_shape,
-    UnsupportedOperatorException: _no_kernel,
+        "the shape of the result of {} depends on the data ({})",
+    ),
+    UnsupportedOperatorException: ("no-fake-kernel", "{} has no fake implementation ({})"),
 }
