@@ -11,7 +11,16 @@ import torch
 
 from dynacap.backends.native.c.operations import clause, combine, operation
 from dynacap.backends.native.c.prelude import RESERVED, prelude
-from dynacap.backends.native.c.types import COMPUTED, HALVES, STORED, cast, literal, loaded, stored
+from dynacap.backends.native.c.types import (
+    COMPUTED,
+    HALVES,
+    STORED,
+    cast,
+    literal,
+    loaded,
+    stored,
+    suffix,
+)
 from dynacap.backends.native.loops.expression import (
     Constant,
     Expression,
@@ -32,7 +41,7 @@ from dynacap.backends.native.schedule.nest import identity
 
 _ON_STACK = 1 << 16  # bytes
 _SHORT = 4  # a loop of fewer rounds is unrolled by the compiler and needs no vectors
-_LOOPS_OWN = re.compile(r"(row|[ijvsdr])\d*b?|tile\d+|fault")  # counters, values, divisors, scratch
+_LOOPS_OWN = re.compile(r"(row|[ijvsdr])\d*b?|(tile|bound)\d+|fault")  # counters, values, scratch
 _BOUNDS = {"maximum": "at_least", "minimum": "at_most"}
 _WIDE = {torch.float32: torch.float64}
 
@@ -255,7 +264,9 @@ class _Writer:
             return text
         # What is overwritten is read before any store, as what runs in place takes for granted.
         overwritten = isinstance(node, Load) and node.buffer in self.kernel.writes
-        if uses < 2 and number not in outer and not overwritten:
+        # GCC's parser divides both branches of a choice where it sees the choice itself divided.
+        chosen = isinstance(node, Op) and node.name == "where"
+        if uses < 2 and number not in outer and not overwritten and not chosen:
             return text
         name = f"v{next(self.fresh)}"
         scope = self.scopes[self.depth_of[number]]
@@ -280,7 +291,8 @@ class _Writer:
         if node.name == "within":
             return f"within({', '.join(args)}, fault)"
         if node.name in _BOUNDS and _is_bound(node.args[0]):
-            return operation(_BOUNDS[node.name], args[::-1], node.dtype, node.dtype)
+            bounds = [args[1], self._bound(node.args[0], args[0])]
+            return operation(_BOUNDS[node.name], bounds, node.dtype, node.dtype)
         if node.name == "div" and COMPUTED[node.dtype] == "float" and self._stays(node):
             return self._quotient(args[0], node.args[1], args[1])
         if node.name == "cast" and node.args[0].dtype in HALVES:
@@ -289,6 +301,17 @@ class _Writer:
             if node.dtype is node.args[0].dtype:
                 return args[0]
         return operation(node.name, args, node.dtype, node.args[-1].dtype)
+
+    def _bound(self, number: Expression, text: str) -> str:
+        """A number that loops bound others by, under a name by which GCC does not know it."""
+        if COMPUTED[number.dtype] not in ("float", "double") or len(self.scopes) == 1:
+            return text
+        scope, key = self.scopes[0], -1 - self.number_of[id(number)]
+        if key not in scope.names:
+            name = scope.names[key] = f"bound{next(self.fresh)}"
+            hidden = f"hidden_{suffix(number.dtype)}({text})"
+            scope.lines.append(f"const {COMPUTED[number.dtype]} {name} = {hidden};")
+        return scope.names[key]
 
     def _stays(self, quotient: Op) -> bool:
         """Whether a divisor is the same in all rounds of the loop in which it divides."""
