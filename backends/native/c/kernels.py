@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from dynacap.backends.native.c.ahead import fetch, fetched
 from dynacap.backends.native.c.operations import clause, combine, operation
 from dynacap.backends.native.c.prelude import RESERVED, prelude
 from dynacap.backends.native.c.types import (
@@ -157,6 +158,9 @@ class _Writer:
             self._start(fold)
         self.scopes.append(_Scope(axes))
         freed = self._scratch() if loop.parallel else []
+        if loop.parallel and inner is loop:
+            for buffer, width, distance in fetched(self.kernel, loop):
+                self._line(fetch(buffer, c_name(buffer), loop.axis, width, distance))
         self._statements(inner.body, loop.folds)
         scope = self.scopes.pop()
         scope.lines += freed
@@ -210,7 +214,7 @@ class _Writer:
             seen.add(number)
             for operand in below(node):
                 below_number = self.number_of[id(operand)]
-                uses[below_number] = uses.get(below_number, 0) + _weight(node)
+                uses[below_number] = uses.get(below_number, 0) + _weight(node, operand)
                 if self.depth_of[below_number] < self.depth_of[number]:
                     outer[below_number] = 1
         for root in roots:
@@ -264,9 +268,7 @@ class _Writer:
             return text
         # What is overwritten is read before any store, as what runs in place takes for granted.
         overwritten = isinstance(node, Load) and node.buffer in self.kernel.writes
-        # GCC's parser divides both branches of a choice where it sees the choice itself divided.
-        chosen = isinstance(node, Op) and node.name == "where"
-        if uses < 2 and number not in outer and not overwritten and not chosen:
+        if uses < 2 and number not in outer and not overwritten:
             return text
         name = f"v{next(self.fresh)}"
         scope = self.scopes[self.depth_of[number]]
@@ -349,9 +351,14 @@ def _is_bound(value: Expression) -> bool:
     return isinstance(value, Constant) and value.value == value.value
 
 
-def _weight(node: Expression) -> int:
-    """Branches of a choice get names, so that both are computed and the loop has no jumps."""
-    return 2 if isinstance(node, Op) and node.name == "where" else 1
+def _weight(node: Expression, operand: Expression) -> int:
+    """Branches of a choice get names, so that both are computed and the loop has no jumps; so does
+    a choice that is computed with: GCC's parser would divide both of its branches by a number."""
+    return 2 if _chooses(node) or (isinstance(node, Op) and _chooses(operand)) else 1
+
+
+def _chooses(node: Expression) -> bool:
+    return isinstance(node, Op) and node.name == "where"
 
 
 def _only_loop(loop: Loop) -> bool:

@@ -224,3 +224,21 @@ def test_names_of_the_users_are_not_those_of_loops(same: Same) -> None:
         return [row + j * v0 - i0, (linux * asm + row).softmax(1) * fault, row.t() + 1]
 
     same(fn, *torch.randn(7, 5, 6))
+
+
+def test_a_bound_is_a_number_that_the_compiler_cannot_know(same: Same) -> None:
+    x = torch.tensor([float("nan"), -0.0, 0.0, -9.0, 9.0, float("inf"), -float("inf")] * 9)
+    made = same(lambda x: x.clamp(-3, 3).relu() * F.relu6(x), x)
+    assert len(re.findall(r"const float bound\d+ = hidden_f32\(", made.source)) == 4
+
+
+def test_what_is_chosen_is_divided_once(same: Same) -> None:
+    made = same(lambda x, y: torch.where(x > 1, y, x) / 1.5, torch.randn(64), torch.randn(64))
+    assert re.search(r"v\d+ / 1.5f", made.source)
+
+
+@pytest.mark.parametrize("rows", [256, 8192])
+def test_rows_of_large_tensors_are_fetched_before_their_turn(same: Same, rows: int) -> None:
+    made = same(lambda x, w: x.softmax(-1) * w, torch.randn(rows, 256), torch.randn(256))
+    fetched = re.findall(r"__builtin_prefetch\((.*)\)", made.source)
+    assert fetched == ["&x_1[256*row + j + 512]"] * (rows > 1024)
