@@ -23,6 +23,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from dynacap.backends.fakes import symbolic
 from dynacap.backends.fakes.memo import Kept, Look, parts
+from dynacap.backends.fakes.symbolic import Unfit
 
 POINTWISE = frozenset(
     """abs add addcmul and and_ bfloat16 bitwise_and bitwise_not bitwise_or bool ceil
@@ -50,10 +51,6 @@ KNOWN = POINTWISE | VIEWS | OTHERS
 _empty_strided = torch.empty_strided
 _CPU = torch.device("cpu")
 _BASIC = (int, slice, type(None), type(Ellipsis))  # of an index that gives a view
-
-
-class _Unfit(Exception):
-    """An operand of a kind that is left to the fake mode; never leaves this module."""
 
 
 def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Kept | None:
@@ -134,12 +131,12 @@ class _Twins:
         if kind is list or kind is tuple:
             return kind(map(self.of, value))
         if isinstance(value, torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool):
-            raise _Unfit
+            raise Unfit
         return value
 
     def _twin(self, fake: FakeTensor) -> torch.Tensor:
         if fake.device != _CPU or fake._has_symbolic_sizes_strides:
-            raise _Unfit
+            raise Unfit
         made = self.make(fake)
         return made.requires_grad_() if fake.requires_grad else made
 
@@ -167,7 +164,7 @@ class Small(_Twins):
 
     def _ones(self, fake: FakeTensor) -> torch.Tensor:
         if fake.stride() != _contiguous(fake.shape):
-            raise _Unfit
+            raise Unfit
         sizes = self._sizes
         return torch.ones([sizes.setdefault(n, len(sizes)) for n in fake.shape], dtype=fake.dtype)
 
@@ -175,7 +172,7 @@ class Small(_Twins):
         """The same, with the sizes exchanged back."""
         small = super().look(tensor, storages)
         if small.view or small.stride != _contiguous(small.shape):
-            raise _Unfit
+            raise Unfit
         given = {small: size for size, small in self._sizes.items()}
         shape = torch.Size(given[n] for n in small.shape)
         return small._replace(shape=shape, stride=_contiguous(shape))
@@ -197,7 +194,7 @@ def _meta(fake: FakeTensor) -> torch.Tensor:
 def _ones(fake: FakeTensor) -> torch.Tensor:
     storage = 1 + sum((n - 1) * step for n, step in zip(fake.shape, fake.stride(), strict=True))
     if fake.numel() == 0 or storage > MOST:
-        raise _Unfit
+        raise Unfit
     return torch.ones(storage, dtype=fake.dtype).as_strided(fake.shape, fake.stride())
 
 

@@ -36,7 +36,7 @@ Foretell = Callable[[Any, Any, dict[str, Any]], Kept | None]
 
 
 class Unfit(Exception):
-    """A size of a kind that is left to torch; never leaves this module."""
+    """An operand of a kind that is left to the fake mode; never leaves this folder."""
 
 
 def has_symbols(value: Any) -> bool:

@@ -51,7 +51,8 @@ def description(graph_module: GraphModule, example_inputs: Sequence[Any]) -> str
     """The words; None if there are none for something in the graph."""
     graph = graph_module.graph
     try:
-        if has_symbols(graph_module) and needs_gradient(graph_module, example_inputs):
+        varies = shape_env(graph_module) is not None
+        if varies and needs_gradient(graph_module, example_inputs):
             raise _NoWords("sizes that vary are saved for the backward pass")
         lines = [
             *_circumstances(),
@@ -64,11 +65,6 @@ def description(graph_module: GraphModule, example_inputs: Sequence[Any]) -> str
         return None
     shared = ("alone", "shared")[share_memory(example_inputs)]
     return "\n".join([*lines, shared])
-
-
-def has_symbols(graph_module: GraphModule) -> bool:
-    """Whether a size or a number in a graph's inputs varies."""
-    return any(is_variable(example_value(node)) for node in graph_module.graph.placeholders)
 
 
 def known_of_symbols(graph_module: GraphModule) -> str:
