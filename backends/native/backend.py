@@ -19,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 from dynacap import log
 from dynacap.backends.collector import resting
 from dynacap.backends.fall_back import announced, withdraw
+from dynacap.backends.native.aten.functions import is_taken_apart
 from dynacap.backends.native.aten.inputs import is_variable, refused
 from dynacap.backends.native.aten.overlaps import check_overlaps
 from dynacap.backends.native.aten.trace import Keep, Note, compile_again, compile_traced
@@ -173,6 +174,8 @@ def _check_node(node: Node) -> None:
         raise NotImplementedError(f"{node.name} has whole numbers, which eager refuses")
     if differs_with_gradient(node):
         raise NotImplementedError(f"torch takes {node.name} apart into what is not the same")
+    if is_taken_apart(node.target):
+        raise NotImplementedError(f"{plain_name(node.target)} is Python code of its own")
     placed = len(node.args) > 3 or "storage_offset" in node.kwargs
     if placed and plain_name(node.target) == "as_strided":
         raise NotImplementedError("as_strided names a place in the memory of a tensor")

@@ -17,10 +17,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch._library import autograd
 from torch._library.custom_ops import OPDEFS, CustomOpDef
 from torch.autograd import Function
 
 from dynacap.fxlite import Graph, Node
+from dynacap.fxlite.risks import OWN_NAMESPACES
 
 _PLAIN = (int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout)
 _COMPUTE = frozenset(
@@ -66,11 +68,8 @@ class Reads:
             self._refuse(function, "is no plain function")
         elif function not in self._seen and not _is_known(function):
             self._seen.add(function)
-            code = function.__code__
-            closure = function.__closure__ or ()
-            cells = dict(zip(code.co_freevars, closure, strict=True))
-            for inner in _with_inner(code):
-                self._add_code(function, inner, cells)
+            for inner in _with_inner(function.__code__):
+                self._add_code(function, inner, _cells(function))
 
     def _add_code(self, function: Any, code: types.CodeType, cells: dict[str, Any]) -> None:
         codes = [at for at in dis.get_instructions(code) if at.opname != "PUSH_NULL"]
@@ -110,11 +109,71 @@ class Reads:
 
 
 def _of_operator(target: Any) -> Iterator[Any]:
-    """What a custom operator does for the sake of a backward pass."""
+    """What an operator from outside does for the sake of a backward pass."""
+    made = _custom(target)
+    for each in (made,) if made is not None else map(_registered, _overloads(target)):
+        functions = (each._setup_context_fn, each._backward_fn) if each is not None else ()
+        yield from (function for function in functions if function is not None)
+
+
+def is_taken_apart(target: Any) -> bool:
+    """Whether an operator is Python code that comes to other operators, which a trace would hold as
+    it ran once; not what ``torch.library.register_autograd`` and ``custom_op`` make."""
+    for each in () if _custom(target) is not None else _overloads(target):
+        keys = _python_keys(each)
+        if not keys.isdisjoint(("CompositeImplicitAutograd", "")):
+            return True
+        if any(key.startswith("Autograd") for key in keys) and _registered(each) is None:
+            return True
+    return False
+
+
+def _custom(target: Any) -> CustomOpDef | None:
+    """What ``torch.library.custom_op`` made, where an operator is of it."""
     name = getattr(target, "_qualified_op_name", None) or getattr(target, "_name", None)
-    made = target if isinstance(target, CustomOpDef) else OPDEFS.get(name)
-    functions = (made._setup_context_fn, made._backward_fn) if made is not None else ()
-    yield from (each for each in functions if each is not None)
+    return target if isinstance(target, CustomOpDef) else OPDEFS.get(name)
+
+
+def _overloads(target: Any) -> list[torch._ops.OpOverload]:
+    """The operators that one from outside torch may be."""
+    found = [target]
+    if isinstance(target, torch._ops.OpOverloadPacket):
+        found = [getattr(target, name) for name in target.overloads()]
+    operators = (each for each in found if isinstance(each, torch._ops.OpOverload))
+    return [each for each in operators if each.namespace not in OWN_NAMESPACES]
+
+
+def _python_keys(operator: torch._ops.OpOverload) -> set[str]:
+    """The keys of the dispatcher under which an operator has kernels in Python."""
+    place = f"{operator._namespace}/{operator._opname}"
+    names = {f"{place}.{operator._overloadname}"}
+    if operator._overloadname == "default":
+        names.add(place)
+    return {
+        key
+        for name, _, key in (each.rpartition("/") for each in torch.library._impls)
+        if name in names
+    }
+
+
+def _registered(operator: torch._ops.OpOverload) -> Any:
+    """What ``torch.library.register_autograd`` keeps of an operator: its functions.
+
+    They lie in the closure of the class of nodes that it makes for the operator.
+    """
+    name = f"GeneratedBackwardFor_{operator._namespace}_{operator._opname}_{operator._overloadname}"
+    found = None
+    for cls in Function.__subclasses__() if "Autograd" in _python_keys(operator) else ():
+        if cls.__name__ == name and cls.__module__ == autograd.__name__:
+            cells = _cells(cls.backward)
+            if "orig_backward" in cells:  # with lists of tensors
+                cells = _cells(cells["orig_backward"].cell_contents)
+            found = cells["info"].cell_contents
+    return found  # the last that was registered
+
+
+def _cells(function: Any) -> dict[str, Any]:
+    return dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
 
 def _of_globals(space: dict[str, Any], name: str) -> Any:

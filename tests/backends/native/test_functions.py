@@ -9,7 +9,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 import dynacap
-from dynacap.backends.native.aten.functions import Reads
+from dynacap.backends.native.aten.functions import Reads, is_taken_apart
 
 pytestmark = [pytest.mark.torch, pytest.mark.cc]
 
@@ -74,6 +74,39 @@ def scaled_backward(ctx: Any, grad: Tensor) -> Tensor:
 scaled.register_autograd(scaled_backward, setup_context=lambda ctx, inputs, output: None)
 
 
+library = torch.library.Library("dynacap_defined", "DEF")
+
+
+def define(schema: str, function: Any, key: str, backward: Any = None) -> None:
+    name = f"dynacap_defined::{library.define(schema)}"
+    torch.library.impl(name, key, function, lib=library)
+    if key == "CPU":
+        torch.library.register_fake(name, function, lib=library)
+    if backward is not None:
+        torch.library.register_autograd(name, backward, lib=library)
+
+
+def reading_backward(ctx: Any, grad: Tensor) -> Tensor:
+    return of_helper(grad) * 2
+
+
+def several_backward(ctx: Any, grads: list[Tensor]) -> list[Tensor]:
+    seen.append("several")
+    return [grad * 2 for grad in grads]
+
+
+def composed(x: Tensor) -> Tensor:
+    return x * FACTOR
+
+
+define("reading(Tensor x) -> Tensor", lambda x: x * 2, "CPU", reading_backward)
+define("noting(Tensor x, *, int by) -> Tensor", lambda x, by: x * by, "CPU", scaled_backward)
+define("several(Tensor[] x) -> Tensor[]", lambda x: [y * 2 for y in x], "CPU", several_backward)
+define("composed(Tensor x) -> Tensor", composed, "CompositeImplicitAutograd")
+define("by_hand(Tensor x) -> Tensor", lambda x: x * 2, "CPU")
+defined = torch.ops.dynacap_defined
+
+
 def steps(function: Any) -> list[Any]:
     global FACTOR
     found: list[Any] = []
@@ -91,12 +124,18 @@ def steps(function: Any) -> list[Any]:
 
 
 reversed_, helped, noted = (getattr(cls, "apply") for cls in (Reversed, Helped, Noted))  # noqa: B009
+torch.library.impl("dynacap_defined::by_hand", "Autograd", lambda x: helped(x), lib=library)
 PROGRAMS: dict[str, Any] = {
     "an attribute of its class": lambda w: reversed_(w * 2, 2),
     "a global of what it calls": lambda w: helped(w * 2) + w,
     "a list": lambda w: noted(w * 2).sin(),
     "a list, of an operator": lambda w: scaled(w * 2).sin(),
     "a list, of an operator by name": lambda w: torch.ops.dynacap_test.scaled(w * 2).sin(),
+    "a global, of a defined operator": lambda w: defined.reading(w * 2).sin(),
+    "a list, of an overload": lambda w: defined.noting.default(w * 2, by=3).sin(),
+    "a list, of lists of tensors": lambda w: defined.several([w * 2, w])[0].sin(),
+    "a global, of an operator that is composed": lambda w: defined.composed(w * 2).sin(),
+    "a global, of a kernel for autograd": lambda w: defined.by_hand(w * 2).sin(),
 }
 
 
@@ -157,3 +196,34 @@ def test_what_is_refused(cls: Any, refused: str) -> None:
     graph.output((graph.call_function(cls.apply, (graph.placeholder("x"),)),))
     assert Reads(graph).refused.endswith(refused)
     assert bool(Reads(graph).refused) == bool(refused)
+
+
+@pytest.mark.parametrize(("operator", "refused"), [("reading", ""), ("noting", "uses seen")])
+def test_operators_that_are_refused(operator: str, refused: str) -> None:
+    graph = dynacap.fxlite.Graph()
+    called = getattr(defined, operator)
+    graph.output((graph.call_function(called, (graph.placeholder("x"),)),))
+    assert Reads(graph).refused.endswith(refused)
+    assert bool(Reads(graph).refused) == bool(refused)
+    assert not is_taken_apart(called)
+
+
+def test_operators_composed_in_python() -> None:
+    """Without a gradient, too."""
+    found = []
+    for function in (defined.composed, dynacap.compile(defined.composed, backend="native")):
+        found.append(steps_without_gradient(function))
+    torch.testing.assert_close(found[1], found[0])
+    assert all(map(is_taken_apart, (defined.composed.default, defined.by_hand)))
+
+
+def steps_without_gradient(function: Any) -> list[Tensor]:
+    global FACTOR
+    found = []
+    try:
+        for factor in (1.0, 3.0):
+            FACTOR = factor
+            found.append(function(torch.ones(2)))
+    finally:
+        FACTOR = 1.0
+    return found
