@@ -131,7 +131,7 @@ def _compiled(
         return compile_traced(graph_module, example_inputs, make, eager, None)
     note = find_note(key, compiler)
     if note is not None:
-        return compile_again(graph_module, example_inputs, make.again, eager, note)
+        return compile_again(graph_module, example_inputs, make, make.again, eager, note)
     before = known_of_symbols(graph_module)
 
     def keep(note: Note) -> None:

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from dynacap.backends.native.aten.flows import VIEWS_OF_WHAT_IS_MADE, Reached
+from dynacap.backends.native.aten.flows import VIEWS_OF_WHAT_IS_MADE
 from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.linked import Links
+from dynacap.backends.native.aten.parts import Backward
+from dynacap.backends.native.aten.passes import Passes
 from dynacap.backends.torch_state import current_state, hooks_of_saved_tensors, restore_state
 from dynacap.fxlite import Graph, GraphModule, Interpreter, Node
 from dynacap.fxlite.effects import is_random, mutates
@@ -27,9 +29,11 @@ _NORMALIZE = ("batch_norm", "instance_norm")
 _SMALL = 1 << 16  # numbers of an argument that are copied before a call changes it
 
 
-def with_eager(compiled: Run, graph_module: GraphModule, eager: Run, reads: Reads) -> Run:
+def with_eager(
+    compiled: Run, graph_module: GraphModule, eager: Run, reads: Reads, backward: Backward | None
+) -> Run:
     """``compiled``, with ``eager`` where it cannot do what that does."""
-    again = _Again(graph_module, reads)
+    again = _Again(graph_module, reads, backward)
 
     def call(*args: Any) -> Any:
         if again.refuses(args):
@@ -76,7 +80,7 @@ class _With(Interpreter):
 class _Again:
     """Runs the calls of one graph once more."""
 
-    def __init__(self, graph_module: GraphModule, reads: Reads) -> None:
+    def __init__(self, graph_module: GraphModule, reads: Reads, backward: Backward | None) -> None:
         graph = graph_module.graph
         self._reads = reads
         self._forward = graph_module.forward
@@ -86,7 +90,7 @@ class _Again:
         self._changed = {index for index, _ in writes}
         self._spoiled = {index for index, only_counts in writes if not only_counts}
         self.links = Links(graph, self.run_from)
-        self._reached = Reached(graph)
+        self._passes = Passes(graph, backward) if backward is not None else None
         self._module = graph_module
         self.runs_once = any(map(is_foreign, graph.nodes))  # code that is not torch's
 
@@ -115,9 +119,9 @@ class _Again:
     ) -> _Call | None:
         """Note at the backward pass of a call what it was made with, if it can be run again."""
         node = _backward_node(outputs)
-        if node is None:
+        if node is None or self._passes is None:
             return None
-        self._reached.ask(node)
+        node.materialize_grads = False  # a pass is told which results have no gradient
         self._have_backward(node._forward_cls)
         if before is None:
             return None
@@ -137,23 +141,16 @@ class _Again:
         function.dynacap_again = self
         plain, boxed = function.backward, function.boxed_grads_call
         once = plain if boxed else lambda ctx, grads: plain(ctx, *grads)
+        passes = self._passes
+        assert passes is not None
 
         def backward(ctx: Any, *grads: Any) -> Any:
             call = getattr(ctx, "dynacap_call", None)
             given = grads[0] if boxed else list(grads)
             if call is not None and (torch.is_grad_enabled() or self._reads.changed()):
                 return self._gradients(call, function.metadata, given)
-            places = [place for place, grad in enumerate(given) if grad is not None]
-            freed = getattr(ctx, "dynacap_freed", 0)
-            part = self._reached.part(places, function.metadata)
-            if not torch._C._autograd._get_current_graph_task_keep_graph():
-                ctx.dynacap_freed = freed | part
-                if not part or not self._reached.has_more_than(freed | part):
-                    ctx.dynacap_call = None  # as the tensors saved for this pass
-            if call is not None and freed and part and not freed & part:
-                return self._gradients(call, function.metadata, given)  # eager has freed another
             given[:] = map(_as_it_lies, given)
-            return self._reached.backward(once, ctx, function.metadata, given)
+            return passes.run(once, ctx, function.metadata, given)
 
         function.backward = staticmethod(backward)
 

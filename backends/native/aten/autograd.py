@@ -7,7 +7,6 @@ import takes longer than all that a small graph needs besides.
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import threading
 import traceback
@@ -29,8 +28,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from dynacap.backends.native.aten.again import with_eager, writes_of
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
+from dynacap.backends.native.aten.flows import tangents_of
 from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
+from dynacap.backends.native.aten.parts import Backward, first_tangent
 from dynacap.backends.native.aten.tokens import drop_tokens
 from dynacap.backends.native.aten.trace import CompileAgain, CompileAten, Compiled, Keep, Note
 from dynacap.backends.native.versions import counted_by_autograd
@@ -136,6 +137,7 @@ def through_autograd(
     notes = _noted.Notes(keep) if taken else None
     times = Counter(index for index, _ in writes_of(graph_module.graph))
     meanwhile: list[Callable[[], object]] = []
+    backwards: list[Backward] = []
 
     def forward(gm: torch.fx.GraphModule) -> Compiled:
         # None of the saved tensors is written to, so that a backward pass can be made again.
@@ -147,21 +149,23 @@ def through_autograd(
     def backward(gm: torch.fx.GraphModule) -> Compiled:
         gm.meta["continues"] = True
         keep = None if notes is None else notes.of_backward(gm)
-        made = functools.cache(lambda: compile_aten(gm, gm, keep))
-        meanwhile.append(made)
-        return lambda *args: made()(*args)
+        made = Backward(lambda: gm, compile_aten, keep, first_tangent(gm))
+        backwards.append(made)
+        meanwhile.append(made.begin)
+        return made
 
     def alone(gm: torch.fx.GraphModule) -> Compiled:
         gm.meta["changes"] = counted_by_autograd(gm.graph, times)
         return compile_aten(gm, gm, None)
 
     compiled = _traced(graph_module, mode, inputs, (forward, backward, alone))
-    return with_eager(compiled, graph_module, eager, reads)
+    return with_eager(compiled, graph_module, eager, reads, backwards[0] if backwards else None)
 
 
 def by_note(
     graph_module: GraphModule,
     example_inputs: Sequence[Any],
+    compile_aten: CompileAten,
     compile_part: CompileAgain,
     eager: Compiled,
     note: Note,
@@ -183,9 +187,12 @@ def by_note(
             restore_state(now)
 
     graphs = _noted.Graphs(trace, note)
-    runs = [compile_part(part, graphs.run(index)) for index, part in enumerate(note["parts"])]
-    compiled = _noted.as_autograd(note, graphs, *map(make_boxed, runs))
-    return with_eager(compiled, graph_module, eager, Reads(graph_module.graph))
+    of_forward, of_backward = note["parts"]
+    forward = compile_part(of_forward, lambda *args: graphs.forward(*args))
+    backward = Backward(lambda: graphs.backward, compile_aten, None, of_backward["first"])
+    backward.take_up(of_backward, compile_part)
+    compiled = _noted.as_autograd(note, graphs, make_boxed(forward), make_boxed(backward))
+    return with_eager(compiled, graph_module, eager, Reads(graph_module.graph), backward)
 
 
 def _traced(
@@ -229,16 +236,29 @@ def _with_views(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     results = list(output.args[0])
     for index in metadata.unsafe_view_out_indices:
         place = metadata.num_mutated_inp_runtime_indices + index
-        with gm.graph.inserting_before(output):
-            view = gm.graph.call_function(torch.ops.aten.detach.default, (results[place],))
-        view.meta = dict(results[place].meta)
-        results[place] = view
+        results[place] = _alias(gm, results[place])
         about = metadata.output_info[index]
         metadata.output_info[index] = replace(about, output_type=OutputType.non_alias)
+    if len(tangents_of(metadata)) > 1:
+        _save_apart(gm, results, metadata.num_forward_returns)
     output.args = (tuple(results),)
     metadata.unsafe_view_out_indices, metadata.num_unsafe_view_outputs = [], 0
     gm.recompile()
     return gm
+
+
+def _save_apart(gm: torch.fx.GraphModule, results: list[Any], count: int) -> None:
+    """Have no result saved as the result that it is: torch gives back such only all together."""
+    returned = {x for x in results[:count] if isinstance(x.meta.get("val"), torch.Tensor)}
+    results[count:] = [_alias(gm, x) if x in returned else x for x in results[count:]]
+
+
+def _alias(gm: torch.fx.GraphModule, node: torch.fx.Node) -> torch.fx.Node:
+    (output,) = gm.graph.find_nodes(op="output")
+    with gm.graph.inserting_before(output):
+        alias = gm.graph.call_function(torch.ops.aten.detach.default, (node,))
+    alias.meta = dict(node.meta)
+    return alias
 
 
 def _compiler(compile_aten: Callable[[torch.fx.GraphModule], Compiled]) -> Compiled:

@@ -23,6 +23,11 @@ VIEWS_OF_WHAT_IS_MADE = (
     OutputType.alias_of_intermediate,
     OutputType.alias_of_intermediate_save_as_output,
 )
+_OF_ITS_OWN = (
+    OutputType.non_alias,
+    OutputType.unsafe_view_alias,
+    OutputType.custom_function_view,
+)
 _NONE: frozenset[int] = frozenset()
 
 
@@ -96,21 +101,9 @@ class Reached:
         """Whether a result has nothing to do with this part of the graph."""
         return any(each and not each & part for each in self._parts)
 
-    def ask(self, node: Any) -> None:
-        """Have the backward pass of a call be told which of its results have no gradient."""
-        node.materialize_grads = False
-
-    def backward(self, once: Any, ctx: Any, metadata: Any, grads: list[Any]) -> Any:
-        """What a backward pass gives, and None for arguments that no gradient reaches."""
-        places = [place for place, grad in enumerate(grads) if grad is not None]
-        if len(places) == len(grads):
-            return once(ctx, grads)
-        if not places:
-            return (None,) * len(ctx.needs_input_grad)
-        for place, about in enumerate(ctx._input_metadata):
-            if grads[place] is None:
-                grads[place] = torch.zeros(about.shape, dtype=about.dtype, device=about.device)
-        result = once(ctx, grads)  # which empties the list
+    def only(self, result: Any, places: Sequence[int], metadata: Any) -> Any:
+        """What a backward pass gives that began at these places, and None for arguments that no
+        gradient reaches."""
         reached = self._reached_by(places, metadata)
         if reached is None or len(result) != self._arguments:
             return result
@@ -126,3 +119,19 @@ class Reached:
             if info.output_type in VIEWS_OF_WHAT_IS_MADE and count + info.base_idx in results:
                 results.add(result)
         return _NONE.union(*(self._behind[i] for i in results if i < count))
+
+
+def tangents_of(metadata: Any) -> list[int]:
+    """The places of those results of AOTAutograd's whose gradients its backward graph takes."""
+    changed = metadata.num_mutated_inp_runtime_indices
+    inputs = [metadata.input_info[index] for index in metadata.mutated_inp_runtime_indices]
+    places = [i for i, x in enumerate(inputs) if x.mutates_data and x.requires_grad]
+    places += [
+        changed + i
+        for i, about in enumerate(metadata.output_info)
+        if about.output_type in _OF_ITS_OWN
+        and issubclass(about.raw_type, torch.Tensor)
+        and about.requires_grad_for_backward
+    ]
+    bases = changed + metadata.num_outputs
+    return [*places, *range(bases, bases + metadata.num_intermediate_bases)]

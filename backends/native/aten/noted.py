@@ -27,8 +27,6 @@ from torch._guards import TracingContext
 from dynacap.backends.native.aten.trace import Compiled, Keep, Note
 from dynacap.backends.native.aten.words import NoWords, from_words, in_words
 
-BACKWARD = 1  # its position among a note's parts
-
 
 class Notes:
     """Collects what is to be noted of a graph; the backward pass comes last, when it first runs."""
@@ -100,12 +98,15 @@ class Graphs:
             raise RuntimeError("a graph was traced otherwise than in the process that noted it")
         return found
 
-    def __getitem__(self, index: int) -> torch.fx.GraphModule:
-        return self._graphs[index]
+    @property
+    def forward(self) -> torch.fx.GraphModule:
+        """The graph of the results and of what is saved."""
+        return self._graphs[0]
 
-    def run(self, index: int) -> Compiled:
-        """A callable that runs one of them."""
-        return lambda *args: self[index](*args)
+    @property
+    def backward(self) -> torch.fx.GraphModule:
+        """The graph of the gradients."""
+        return self._graphs[1]
 
 
 def _digest(gm: torch.fx.GraphModule) -> str:
@@ -122,7 +123,7 @@ def as_autograd(note: Note, graphs: Graphs, forward: Compiled, backward: Compile
         backward_state_indices=[],
         disable_amp=torch._C._is_any_autocast_enabled(),
         indices_of_inps_to_detach=note["detached"],
-        lazy_backward_info=CachedAutogradLazyBackwardCompileInfo(lambda: graphs[BACKWARD]),
+        lazy_backward_info=CachedAutogradLazyBackwardCompileInfo(lambda: graphs.backward),
         bw_compiler=None,
         aot_config=_config(),
         fw_metadata=from_words(note["metadata"]),

@@ -90,6 +90,7 @@ def _as_only_part(keep: Keep) -> Keep:
 def compile_again(
     graph_module: GraphModule,
     example_inputs: Sequence[Any],
+    compile_aten: CompileAten,
     compile_part: CompileAgain,
     eager: Compiled,
     note: Note,
@@ -99,7 +100,7 @@ def compile_again(
         return _without_autocast(lambda eager: compile_part(note["parts"][0], eager), eager)
     withdraw(graph_module)
     compiled: Compiled = _autograd().by_note(
-        graph_module, example_inputs, compile_part, eager, note
+        graph_module, example_inputs, compile_aten, compile_part, eager, note
     )
     return compiled
 

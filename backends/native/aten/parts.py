@@ -1,0 +1,207 @@
+"""Backward graphs for passes that begin with some of a graph's results.
+
+The backward graph that AOTAutograd makes takes a gradient of every result, its tangents.  Where
+some are missing, zeros would do mostly, but not where something is infinite (``0 * inf``); and what
+only the way of those needs would have to be as it was saved.  So a pass that begins with some of
+the results gets a graph of its own: the whole one, out of which the way of the others is cut.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
+
+from dynacap.backends.native.aten.trace import CompileAten, Compiled, Keep, Note
+
+aten = torch.ops.aten
+Without = tuple[int, ...]  # the tangents that are missing
+_MOST = 8  # graphs of such; beyond them the whole one gets zeros
+
+
+class _Cut(NamedTuple):
+    """A backward graph without some of the tangents, and which of the whole one's arguments it
+    takes."""
+
+    graph: GraphModule
+    takes: Sequence[int]
+
+
+class Backward:
+    """A backward graph, compiled as backward passes ask for it."""
+
+    def __init__(
+        self,
+        graph: Callable[[], GraphModule],
+        compile_aten: CompileAten,
+        keep: Keep | None,
+        first: int,
+    ) -> None:
+        self._graph, self._compile_aten, self._keep = graph, compile_aten, keep
+        self._first = first  # of the tangents, among the arguments
+        self._cuts: dict[Without, _Cut | None] = {}
+        self._runs: dict[Without, tuple[Compiled, Sequence[int]]] = {}
+        self._used = False
+
+    def __call__(self, *args: Any) -> Any:
+        without = tuple(i for i, arg in enumerate(args[self._first :]) if arg is None)
+        run, takes = self._run(without, noted=not self._used)
+        self._used = True
+        if len(takes) == len(args):
+            return run(*(self._with_zeros(args) if without else args))
+        return run(*[args[place] for place in takes])
+
+    def begin(self) -> None:
+        """Make what is likely to be asked for first: the graph for the losses among the results."""
+        tangents = self._graph().graph.find_nodes(op="placeholder")[self._first :]
+        losses = [i for i, each in enumerate(tangents) if each.meta["val"].dim() == 0]
+        others = (i for i in range(len(tangents)) if i not in losses)
+        self._run(tuple(others) if losses else (), noted=True)
+
+    def take_up(self, part: Note, again: Callable[[Note, Compiled], Compiled]) -> None:
+        """The graph that an earlier process noted."""
+        without: Without = tuple(part["without"])
+        run = again(part, lambda *args: self._cut_or_whole(without).graph(*args))
+        self._runs[without] = run, part["takes"]
+
+    def takes(self, without: Without) -> Sequence[int]:
+        """Which arguments a pass without some of the tangents takes."""
+        known = self._runs.get(without)
+        return self._cut_or_whole(without).takes if known is None else known[1]
+
+    def _run(self, without: Without, *, noted: bool) -> tuple[Compiled, Sequence[int]]:
+        if without not in self._runs:
+            graph, takes = self._cut_or_whole(without)
+            keep = self._keep if noted else None
+            about = {"without": without, "takes": takes, "first": self._first}
+            kept = None if keep is None else lambda part: keep({**part, **about})
+            self._runs[without] = self._compile_aten(graph, graph, kept), takes
+        return self._runs[without]
+
+    def _cut_or_whole(self, without: Without) -> _Cut:
+        if without not in self._cuts and len(self._cuts) < _MOST:
+            self._cuts[without] = _cut(self._graph(), self._first, without)
+        return self._cuts.get(without) or _whole(self._graph())
+
+    def _with_zeros(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments, with zeros for tangents that are missing."""
+        values = [each.meta["val"] for each in self._graph().graph.find_nodes(op="placeholder")]
+        symbols: dict[Any, int] = {}
+        for value, arg in zip(values, args, strict=True):
+            if isinstance(value, torch.Tensor) and arg is not None:
+                pairs = zip(
+                    (*value.shape, *value.stride()), (*arg.shape, *arg.stride()), strict=True
+                )
+                symbols |= {s.node.expr: n for s, n in pairs if isinstance(s, torch.SymInt)}
+            elif isinstance(value, torch.SymInt):
+                symbols[value.node.expr] = arg
+
+        def number(size: Any) -> int:
+            return size if isinstance(size, int) else int(size.node.expr.xreplace(symbols))
+
+        def zeros(like: torch.Tensor) -> torch.Tensor:
+            sizes, strides = map(number, like.shape), map(number, like.stride())
+            return torch.empty_strided(tuple(sizes), tuple(strides), dtype=like.dtype).zero_()
+
+        return [zeros(v) if arg is None else arg for v, arg in zip(values, args, strict=True)]
+
+
+def first_tangent(module: GraphModule) -> int:
+    """Where a backward graph's arguments are gradients, and no more what was saved."""
+    inputs = module.graph.find_nodes(op="placeholder")
+    return sum("tangents" not in str(node.target) for node in inputs)
+
+
+def _whole(module: GraphModule) -> _Cut:
+    return _Cut(module, list(range(len(module.graph.find_nodes(op="placeholder")))))
+
+
+def _cut(module: GraphModule, first: int, without: Without) -> _Cut | None:
+    """The graph without what comes of these tangents alone; None if that cannot be told.
+
+    All that a backward pass computes is linear in its tangents together.  So where an operator is
+    given something that is gone beside something that is not, the former stands for zeros.
+    """
+    if not without:
+        return _whole(module)
+    inputs = module.graph.find_nodes(op="placeholder")
+    gone = _gone(module, {inputs[first + i] for i in without}, set(inputs[first:]))
+    graph, made = Graph(), dict[Node, Node]()
+    for node in module.graph.nodes:
+        if node.op == "output":
+            graph.output(map_arg(node.args[0], made.get)).meta.update(node.meta)
+        elif node not in gone:
+            lost = [each for each in node.all_input_nodes if each in gone]
+            same = _other_summand(node, lost)
+            if same is not None:
+                made[node] = made[same]
+                continue
+            zeros = {each: _zeros(graph, each.meta.get("val")) for each in lost}
+            if None in zeros.values():
+                return None
+            found = {**made, **zeros}
+            made[node] = graph.node_copy(node, found.__getitem__)
+    graph.eliminate_dead_code()
+    takes = [i for i, each in enumerate(inputs) if each in made and made[each].users]
+    for each in inputs:
+        if each in made and not made[each].users:
+            graph.erase_node(made[each])
+    cut = GraphModule(module, graph)
+    cut.meta.update(module.meta)
+    return _Cut(cut, takes)
+
+
+def _gone(module: GraphModule, missing: set[Node], tangents: set[Node]) -> set[Node]:
+    """What hangs on tangents, and only on such as are missing."""
+    hangs: dict[Node, int] = {}
+    bits = {node: 1 if node in missing else 2 for node in tangents}
+    for node in module.graph.nodes:
+        sources = (hangs[each] for each in node.all_input_nodes)
+        hangs[node] = functools.reduce(operator.or_, sources, bits.get(node, 0))
+    return {node for node, found in hangs.items() if found == 1}
+
+
+def _other_summand(node: Node, lost: Sequence[Node]) -> Node | None:
+    """What a sum comes to if one of its two summands is zero, where that is a summand as it is."""
+    if node.target is not aten.add.Tensor or len(lost) != 1 or node.kwargs:
+        return None
+    kept = [each for each in node.args if each is not lost[0]]
+    if len(kept) != 1 or not isinstance(kept[0], Node):
+        return None
+    return kept[0] if _layout(kept[0]) == _layout(node) else None
+
+
+def _layout(node: Node) -> Any:
+    value = node.meta["val"]
+    return value.shape, value.stride(), value.dtype
+
+
+def _zeros(graph: Graph, like: Any) -> Node | None:
+    """Zeros as they would lie in memory; None where that varies."""
+    if not isinstance(like, torch.Tensor):
+        return None
+    sizes, strides = list(like.shape), list(like.stride())
+    if not all(type(number) is int for number in (*sizes, *strides)):
+        return None
+    about: dict[str, Any] = {
+        "dtype": like.dtype,
+        "layout": like.layout,
+        "device": like.device,
+        "pin_memory": False,
+    }
+    if like.is_contiguous():
+        made = graph.call_function(aten.full.default, (sizes, 0), about)
+        made.meta["val"] = like
+        return made
+    pairs = zip(sizes, strides, strict=True)
+    count = 1 + sum((size - 1) * stride for size, stride in pairs)
+    flat = graph.call_function(aten.full.default, ([count], 0), about)
+    flat.meta["val"] = like.new_empty(count)
+    made = graph.call_function(aten.as_strided.default, (flat, sizes, strides, 0))
+    made.meta["val"] = like
+    return made
