@@ -55,7 +55,8 @@ def with_eager(
 
 
 class _Call(NamedTuple):
-    """What it takes to run a call again: its arguments, their versions, the random state.
+    """What it takes to run a call again: its arguments, their versions, the random state; and what
+    AOTAutograd knows of its graph.
 
     The version of an argument that is a copy is None.
     """
@@ -63,6 +64,7 @@ class _Call(NamedTuple):
     args: Sequence[Any]
     versions: list[int | None]
     random: torch.Tensor | None
+    metadata: Any
 
 
 class _With(Interpreter):
@@ -132,7 +134,7 @@ class _Again:
                 versions[index] = None
             elif now != then and index not in self._changed:
                 return None  # it shares memory with what was changed
-        node.dynacap_call = call = _Call(kept, versions, random)
+        node.dynacap_call = call = _Call(kept, versions, random, node._forward_cls.metadata)
         return call
 
     def _have_backward(self, function: Any) -> None:
@@ -148,20 +150,20 @@ class _Again:
             call = getattr(ctx, "dynacap_call", None)
             given = grads[0] if boxed else list(grads)
             if call is not None and (torch.is_grad_enabled() or self._reads.changed()):
-                return self._gradients(call, function.metadata, given)
+                return self._gradients(call, given)
             given[:] = map(_as_it_lies, given)
             return passes.run(once, ctx, function.metadata, given)
 
         function.backward = staticmethod(backward)
 
-    def _gradients(self, call: _Call, metadata: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
+    def _gradients(self, call: _Call, grads: Sequence[Any]) -> tuple[Any, ...]:
         with torch.enable_grad():
             inputs = self._inputs(call)
         wanted = [x for x in inputs if isinstance(x, torch.Tensor) and x.requires_grad]
         outputs = self._run(self._forward, inputs, call.random)
         pairs = [
             (output, grad)
-            for output, grad in zip(_returned(metadata, outputs), grads, strict=True)
+            for output, grad in zip(_returned(call.metadata, outputs), grads, strict=True)
             if isinstance(output, torch.Tensor) and output.requires_grad and grad is not None
         ]
         found = iter(

@@ -121,6 +121,17 @@ class Reached:
         return _NONE.union(*(self._behind[i] for i in results if i < count))
 
 
+def in_one_memory(metadata: Any) -> set[int]:
+    """The results of a graph that are views of an argument or of one another, to autograd."""
+    found = set[int]()
+    for place, about in enumerate(metadata.output_info):
+        if about.output_type not in _OF_ITS_OWN:
+            found.add(place)
+            if about.output_type is OutputType.alias_of_intermediate_base_is_user_output:
+                found.add(about.base_idx)
+    return found
+
+
 def tangents_of(metadata: Any) -> list[int]:
     """The places of those results of AOTAutograd's whose gradients its backward graph takes."""
     changed = metadata.num_mutated_inp_runtime_indices

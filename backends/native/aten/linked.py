@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from dynacap.backends.native.aten.flows import flows, has_gradient
+from dynacap.backends.native.aten.flows import flows, has_gradient, in_one_memory
 from dynacap.fxlite import Graph, Node
 from dynacap.fxlite.effects import mutates
 from dynacap.fxlite.risks import storage_of, written_by
@@ -32,10 +32,16 @@ class Links:
     def __init__(self, graph: Graph, run_from: RunFrom) -> None:
         self.nodes = dict(enumerate(_returned(graph)))
         self.run_from = run_from
-        self._sources = _sources_of(graph, self.nodes)
+        self._graph = graph
+        self._places = _places_of(graph, self.nodes)
+        self._sources: Mapping[int, frozenset[int]] | None = None
 
     def link(self, call: Any, outputs: Sequence[Any]) -> Sequence[Any]:
         """The results of a call, those that come from one another with nodes of their own."""
+        if self._sources is None:
+            views = in_one_memory(call.metadata)
+            alone = {node: at for node, at in self._places.items() if at not in views}
+            self._sources = _ways(self._graph, alone) if len(alone) > 1 else {}
         if not self._sources:
             return outputs
         linked = list(outputs)
@@ -150,17 +156,18 @@ def _returned(graph: Graph) -> Iterable[Any]:
     return returned
 
 
-def _sources_of(graph: Graph, nodes: Mapping[int, Any]) -> dict[int, frozenset[int]]:
-    """The places of results that others come from, or that come from others: from which.
+def _places_of(graph: Graph, nodes: Mapping[int, Any]) -> dict[Node, int]:
+    """The places of the results of operators that have gradients.
 
-    Left out is what shares memory with an argument or another result, or is changed later.
+    Left out is what shares memory with an argument or another result, or is changed later, as far
+    as the graph tells: of views that are made where nothing is changed it does not.
     """
     memory = Counter(storage_of(node) for node in nodes.values() if isinstance(node, Node))
     taken = {storage_of(node) for node in graph.placeholders}
     taken.update(
         storage_of(each) for node in graph.nodes if mutates(node) for each in written_by(node)
     )
-    places = {
+    return {
         node: place
         for place, node in nodes.items()
         if isinstance(node, Node)
@@ -169,7 +176,6 @@ def _sources_of(graph: Graph, nodes: Mapping[int, Any]) -> dict[int, frozenset[i
         and memory[storage_of(node)] == 1
         and storage_of(node) not in taken
     }
-    return _ways(graph, places) if len(places) > 1 else {}
 
 
 def _ways(graph: Graph, places: Mapping[Node, int]) -> dict[int, frozenset[int]]:

@@ -93,6 +93,39 @@ def test_as_eager(program: Callable[..., Results], ask: Callable[..., Any]) -> N
     torch.testing.assert_close(found[2:], found[:2])
 
 
+def two_views(x: Tensor, w: Tensor) -> Results:
+    both = x @ w
+    return both[0], both
+
+
+def view_and_more(x: Tensor, w: Tensor) -> Results:
+    both = (x @ w).sin()
+    return both.t()[1:], both.relu(), both, both.view(2, 8)
+
+
+def change_first(results: Results) -> Tensor:
+    results[0].mul_(2)
+    return sum(each.sum() for each in results[1:])  # type: ignore[return-value]
+
+
+def change_last(results: Results) -> Tensor:
+    results[-1].mul_(2)
+    return results[0].square().sum()
+
+
+@pytest.mark.parametrize("change", [change_first, change_last])
+@pytest.mark.parametrize("program", [two_views, view_and_more])
+def test_views_of_what_is_changed_later(program: Any, change: Any) -> None:
+    """The gradient of one goes through the change of the other."""
+    found = []
+    for function in (program, dynacap.compile(program, backend="native")):
+        torch.manual_seed(0)
+        leaves = torch.randn(4, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True)
+        change(function(*leaves)).backward()
+        found.append([each.grad for each in leaves])
+    torch.testing.assert_close(found[1], found[0])
+
+
 def test_steps_of_a_loop_that_breaks() -> None:
     """Each step differentiates by what an earlier piece of the function made."""
 
