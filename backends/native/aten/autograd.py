@@ -115,6 +115,10 @@ def _failing_backward() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Error detected in ")  # for AOTAutograd's detection
             yield
+    except ZeroDivisionError as error:
+        raise NotImplementedError(
+            "torch divides by how many elements a tensor has, which are none, for its backward pass"
+        ) from error
     except RuntimeError as error:
         if re.search(_NO_BACKWARD, str(error)) is None:
             raise

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from dynacap.fxlite import GraphModule, Node
 from dynacap.fxlite.printer import example_value
 
+# What torch says of operators that it cannot trace, and what that comes to.
+_MEANING = {
+    r"(\S+): attempted to run this operator with Meta tensors": (
+        "torch cannot trace {} (it has no fake implementation)"
+    ),
+    "mutating a non-functional tensor with a functional tensor": (
+        "torch cannot trace an operator in it that changes several tensors at once (such as that of"
+        " an optimizer with fused=True)"
+    ),
+}
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -90,6 +102,12 @@ def refused(error: Exception) -> NotImplementedError:
     """What to raise where an operator refuses fake tensors: eager may take the real ones, or it
     will say itself what is wrong."""
     said = str(error).strip().partition("\n")[0]
+    if isinstance(error, DataDependentOutputException):
+        return NotImplementedError(f"a number in it lies in the data ({error.func})")
+    for torch_says, words in _MEANING.items():
+        found = re.search(torch_says, said)
+        if found is not None:
+            return NotImplementedError(words.format(*found.groups()))
     return NotImplementedError(f"on fake tensors it raises {type(error).__name__}: {said}")
 
 

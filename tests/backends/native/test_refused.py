@@ -1,5 +1,6 @@
 """What a functional graph would compute and eager PyTorch refuses, or leaves half done."""
 
+import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 import dynacap
+from dynacap import log
 from dynacap.backends import compile_graph, lookup_backend
 from dynacap.fxlite import Graph, GraphModule
 from dynacap.testing import check_same
@@ -311,3 +313,46 @@ def test_a_loss_that_torch_takes_apart_into_another() -> None:
     target = torch.tensor([[3, -1, 1, 0], [1, 0, -1, 2], [-1, -1, 0, 0]])
     x = torch.linspace(-1, 1, 12).view(3, 4).requires_grad_()
     check_same(torch.nn.functional.multilabel_margin_loss, (x, target), compile=compiled)
+
+
+def stepped(make: Callable[..., torch.optim.Optimizer]) -> Callable[..., Any]:
+    def run(step: Callable[..., Any]) -> Any:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(3, 2)
+        optimizer = make(model.parameters())
+        model(torch.ones(2, 3)).square().sum().backward()
+        step(optimizer)
+        return list(model.parameters())
+
+    return run
+
+
+def error_of_nothing(function: Callable[..., Any]) -> Any:
+    x = torch.zeros(0, requires_grad=True)
+    loss = function(x, torch.zeros(0))
+    loss.backward()
+    return loss, x.grad
+
+
+@pytest.mark.parametrize(
+    ("program", "function", "reason"),
+    [
+        (stepped(lambda p: torch.optim.SGD(p, 0.1, fused=True)), "step", "no fake implementation"),
+        (stepped(lambda p: torch.optim.Adam(p, fused=True)), "step", "with fused=True"),
+        (stepped(lambda p: torch.optim.SGD(p, torch.tensor(0.1))), "step", "lies in the data"),
+        (error_of_nothing, "mse_loss", "elements a tensor has, which are none"),
+    ],
+)
+def test_reasons_in_the_users_words(program: Any, function: str, reason: str, caplog: Any) -> None:
+    log.forget_warnings()
+    functions: dict[str, Any] = {
+        "step": lambda optimizer: optimizer.step(),
+        "mse_loss": torch.nn.functional.mse_loss,
+    }
+    expected = program(functions[function])
+    with caplog.at_level(logging.WARNING, "dynacap"):
+        found = program(dynacap.compile(functions[function], backend="native"))
+    torch.testing.assert_close(found, expected, equal_nan=True)
+    said = " ".join(record.message for record in caplog.records)
+    assert reason in said
+    assert "please report" not in said
