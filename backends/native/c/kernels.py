@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
-import torch
-
-from dynacap.backends.native.c.ahead import fetch, fetched
+from dynacap.backends.native.c.lanes import in_lanes, lane
 from dynacap.backends.native.c.operations import clause, combine, operation
 from dynacap.backends.native.c.prelude import RESERVED, prelude
 from dynacap.backends.native.c.types import (
@@ -38,13 +36,14 @@ from dynacap.backends.native.loops.expression import (
 from dynacap.backends.native.loops.index import Axis, Index, Quotient
 from dynacap.backends.native.loops.kernel import Fold, Kernel, Loop, Statement, Store
 from dynacap.backends.native.loops.program import Buffer
-from dynacap.backends.native.schedule.nest import identity
+from dynacap.backends.native.schedule.folds import identity, total_dtype
 
 _ON_STACK = 1 << 16  # bytes
 _SHORT = 4  # a loop of fewer rounds is unrolled by the compiler and needs no vectors
-_LOOPS_OWN = re.compile(r"(row|[ijvsdr])\d*b?|(tile|bound)\d+|fault")  # counters, values, scratch
+_LOOPS_OWN = re.compile(
+    r"(row|[ijvsdr])\d*b?|(tile|bound)\d+|lane|turn|fault"
+)  # counters, values, scratch
 _BOUNDS = {"maximum": "at_least", "minimum": "at_most"}
-_WIDE = {torch.float32: torch.float64}
 
 
 def kernels_source(kernels: Sequence[Kernel]) -> str:
@@ -124,7 +123,7 @@ class _Writer:
     def _line(self, text: str) -> None:
         self.scopes[-1].lines.append(text)
 
-    def _statements(self, body: Sequence[Statement], folds: Sequence[Fold] = ()) -> None:
+    def _statements(self, body: Sequence[Statement], around: Loop | None = None) -> None:
         stores: list[Store] = []
         for statement in body:
             if isinstance(statement, Store):
@@ -133,10 +132,11 @@ class _Writer:
             self._straight(stores)
             stores = []
             self._loop(statement)
-        self._straight(stores, folds)
+        self._straight(stores, around)
 
-    def _straight(self, stores: Sequence[Store], folds: Sequence[Fold] = ()) -> None:
-        """Stores and folds that run one after another and share what they compute."""
+    def _straight(self, stores: Sequence[Store], around: Loop | None = None) -> None:
+        """Stores, and a loop's folds, that run one after another and share what they compute."""
+        folds = around.folds if around else []
         roots = [store.value for store in stores] + [fold.value for fold in folds]
         texts = self._values(roots, [store.offset for store in stores])
         for store, text in zip(stores, texts, strict=False):
@@ -146,10 +146,13 @@ class _Writer:
                 text = combine(store.combiner, loaded(target, dtype), text, dtype)
             self._line(f"{target} = {stored(text, dtype)};")
         for fold, text in zip(folds, texts[len(stores) :], strict=True):
-            total = _total(fold)
-            self._line(f"{total} = {combine(fold.combiner, total, text, _total_dtype(fold))};")
+            total = lane(_total(fold)) if around and around.lanes else _total(fold)
+            self._line(f"{total} = {combine(fold.combiner, total, text, total_dtype(fold))};")
 
     def _loop(self, loop: Loop) -> None:
+        if loop.lanes:
+            self._in_lanes(loop)
+            return
         axes, inner = [loop.axis], loop
         while loop.parallel and _only_loop(inner):
             inner = inner.body[0]  # type: ignore[assignment]
@@ -158,10 +161,7 @@ class _Writer:
             self._start(fold)
         self.scopes.append(_Scope(axes))
         freed = self._scratch() if loop.parallel else []
-        if loop.parallel and inner is loop:
-            for buffer, width, distance in fetched(self.kernel, loop):
-                self._line(fetch(buffer, c_name(buffer), loop.axis, width, distance))
-        self._statements(inner.body, loop.folds)
+        self._statements(inner.body, loop)
         scope = self.scopes.pop()
         scope.lines += freed
         self._pragma(loop, len(axes))
@@ -170,6 +170,14 @@ class _Writer:
             head = f"for (int64_t {axis} = 0; {axis} < {axis.size}; {axis}++)"
             lines = [f"{head} {{", *(f"    {line}" for line in lines), "}"]
         self.scopes[-1].lines += lines
+        for fold in loop.folds:
+            self._finish(fold)
+
+    def _in_lanes(self, loop: Loop) -> None:
+        self.scopes.append(_Scope([loop.axis]))
+        self._statements(loop.body, loop)
+        body = self.scopes.pop().lines
+        self.scopes[-1].lines += in_lanes(loop, list(map(_total, loop.folds)), body)
         for fold in loop.folds:
             self._finish(fold)
 
@@ -184,11 +192,11 @@ class _Writer:
         if not words:
             return
         if loop.vector:
-            words += [clause(f.combiner, _total(f), _total_dtype(f)) for f in loop.folds]
+            words += [clause(f.combiner, _total(f), total_dtype(f)) for f in loop.folds]
         self._line(f"#pragma omp {' '.join(words)}")
 
     def _start(self, fold: Fold) -> None:
-        dtype = _total_dtype(fold)
+        dtype = total_dtype(fold)
         start = literal(identity(fold.combiner, dtype).value, dtype)
         self._line(f"{COMPUTED[dtype]} {_total(fold)} = {start};")
 
@@ -374,13 +382,8 @@ def _long(loop: Loop) -> bool:
 def _total(fold: Fold) -> str:
     """The accumulator's name: the result's own, where it has the result's type."""
     return (
-        f"{fold.result.name}_wide" if _total_dtype(fold) != fold.result.dtype else fold.result.name
+        f"{fold.result.name}_wide" if total_dtype(fold) != fold.result.dtype else fold.result.name
     )
-
-
-def _total_dtype(fold: Fold) -> torch.dtype:
-    dtype = fold.result.dtype
-    return _WIDE.get(dtype, dtype) if fold.wide and fold.combiner in ("sum", "prod") else dtype
 
 
 def _comments(kernel: Kernel) -> Iterable[str]:

@@ -11,6 +11,9 @@ typedef uint16_t f16;
 extern void *aligned_alloc(__SIZE_TYPE__ alignment, __SIZE_TYPE__ size);
 extern void free(void *memory);
 
+// Stands in a loop whose rounds GCC is not to put together: it would keep in memory what they add up.
+#define IN_ORDER __asm__ volatile("")
+
 // An index that lies outside is told of, and nothing is read there.
 static inline int64_t within(int64_t index, int64_t size, int32_t *fault)
 {

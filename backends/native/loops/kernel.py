@@ -43,13 +43,17 @@ class Fold:
 
 @dataclass(eq=False)
 class Loop:
-    """``axis`` from 0 to its size over ``body``; in vectors, on several cores, or both."""
+    """``axis`` from 0 to its size over ``body``; in vectors, on several cores, or both.
+
+    With ``lanes`` its rounds fold into so many accumulators by turns.
+    """
 
     axis: Axis
     body: list[Statement]
     vector: bool = False
     parallel: bool = False
     folds: list[Fold] = field(default_factory=list)
+    lanes: int = 0
 
     def lines(self) -> Iterator[str]:
         """The loop as text."""

@@ -7,16 +7,12 @@ is contiguous stays one loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
 from typing import TypeVar
-
-import torch
 
 from dynacap.backends.native.loops.equation import extent
 from dynacap.backends.native.loops.expression import (
-    Constant,
     Expression,
     Load,
     Local,
@@ -24,21 +20,19 @@ from dynacap.backends.native.loops.expression import (
     checks_index,
     index_of,
     loads,
-    op,
     rewrite,
     substitute,
     walk,
-    where,
 )
 from dynacap.backends.native.loops.index import ZERO, Axis, Index, Size
 from dynacap.backends.native.loops.kernel import Fold, Kernel, Loop, Statement, Store
 from dynacap.backends.native.loops.program import Buffer
-from dynacap.backends.native.schedule.cost import CHEAP, cost, hardest, heavy
+from dynacap.backends.native.schedule.cost import CHEAP, cost, heavy
+from dynacap.backends.native.schedule.folds import LONGEST_SUM, fold_loops, identity
 from dynacap.backends.native.schedule.group import Group, Member, Pass
 from dynacap.backends.native.schedule.tile import Pieces, cut, quotients, staged, tiled
 
 _T = TypeVar("_T")
-LONGEST_SUM = 2048  # float32 numbers that one accumulator takes in before a wider one takes over
 PARALLEL = 1_000_000.0  # of cost: what pays for waking the other cores
 
 
@@ -163,7 +157,7 @@ class _Nest:
         after = [s for line in folds if line.local and (s := self._store(line, line.local))]
         body: list[Statement] = list(pointwise)
         if inner or folds:
-            body = _fold_loops(inner, body, [_fold_of(line, axes) for line in folds])
+            body = fold_loops(inner, body, [_fold_of(line, axes) for line in folds])
         body = _nest(kept, [*body, *after], vector=not folds)
         return [_replaced(statement, axes.values) for statement in body]
 
@@ -284,7 +278,8 @@ def _replaced(statement: Statement, values: dict[Axis, Index]) -> Statement:
     folds = [
         Fold(f.result, f.combiner, substitute(f.value, values), f.wide) for f in statement.folds
     ]
-    return Loop(statement.axis, body, statement.vector, statement.parallel, folds)
+    how = statement.vector, statement.parallel
+    return Loop(statement.axis, body, *how, folds, statement.lanes)
 
 
 def _nest(
@@ -303,97 +298,6 @@ def _nest(
 def _fold_of(line: _Line, axes: Pieces) -> Fold:
     assert line.local is not None
     return Fold(line.local, line.member.equation.combiner, substitute(line.value, axes.values))
-
-
-def _fold_loops(axes: Sequence[Axis], body: list[Statement], folds: list[Fold]) -> list[Statement]:
-    """Loops that reduce: each level hands its own result to the one around it."""
-    if not body and axes and all(map(_waits, folds)) and _many(axes[-1].size):
-        once, inner, folds = _abreast(axes[-1], folds)
-        axes, body = (*axes[:-1], once), [inner]
-    for level, axis in reversed(list(enumerate(axes))):
-        own = folds
-        if level:
-            own = [Fold(Local(f"{f.result.name}{level}", f.result.dtype), f.combiner, f.value)
-                   for f in folds]  # fmt: skip
-        for fold in own:
-            fold.wide = level < len(axes) - 1 or not fits(axis.size)
-        body = [Loop(axis, body, vector=level == len(axes) - 1, folds=own)]
-        folds = [Fold(f.result, f.combiner, inner.result)
-                 for f, inner in zip(folds, own, strict=True)]  # fmt: skip
-    return body
-
-
-def _waits(fold: Fold) -> bool:
-    """Whether a fold's next value is there before the last one has been added."""
-    return fold.combiner in _TWO and cost(fold.value) <= 2 * CHEAP and hardest(fold.value) <= CHEAP
-
-
-def _many(size: Size) -> bool:
-    return isinstance(size, int) and size >= _ABREAST * 32 and size % (_ABREAST * 16) == 0
-
-
-def _abreast(last: Axis, folds: Sequence[Fold]) -> tuple[Axis, Loop, list[Fold]]:
-    """The innermost loop over its parts side by side, so that no step waits for the one before.
-
-    An axis that stands for it, of one round, what that does, and what it folds."""
-    part = Axis(last.size // _ABREAST, last.name)
-    places = [Index({part: 1}, n * part.size) for n in range(_ABREAST)]
-    own = [
-        Fold(
-            Local(f"{fold.result.name}_{n}", fold.result.dtype),
-            fold.combiner,
-            substitute(fold.value, {last: place}),
-            not fits(part.size),
-        )
-        for fold in folds
-        for n, place in enumerate(places)
-    ]
-    together = []
-    for n, fold in enumerate(folds):
-        parts: list[Expression] = [each.result for each in own[n * _ABREAST : (n + 1) * _ABREAST]]
-        together.append(Fold(fold.result, fold.combiner, reduce(_TWO[fold.combiner], parts)))
-    return Axis(1), Loop(part, [], vector=True, folds=own), together
-
-
-def _greater(a: Expression, b: Expression) -> Expression:
-    return where(op("gt", b, a), b, a)
-
-
-_ABREAST = 4
-_TWO: dict[str, Callable[[Expression, Expression], Expression]] = {
-    "sum": partial(op, "add"), "prod": partial(op, "mul"), "most": _greater,
-    "max": partial(op, "maximum"), "min": partial(op, "minimum"),
-}  # fmt: skip
-
-
-def fits(size: Size) -> bool:
-    """Whether one float32 accumulator may take in so many numbers."""
-    return isinstance(size, int) and size <= LONGEST_SUM
-
-
-def identity(combiner: str, dtype: torch.dtype) -> Constant:
-    """What combines with anything to that thing."""
-    if combiner in ("max", "most", "min"):
-        if dtype.is_floating_point:
-            value: float = float("inf") if combiner == "min" else float("-inf")
-        elif dtype is torch.bool:
-            value = combiner == "min"
-        else:
-            limits = torch.iinfo(dtype)
-            value = limits.min if combiner == "max" else limits.max
-        return Constant(value, dtype)
-    return Constant(_NEUTRAL[combiner](dtype), dtype)
-
-
-def _one(dtype: torch.dtype) -> float:
-    return 1.0 if dtype.is_floating_point else 1
-
-
-def _zero(dtype: torch.dtype) -> float:
-    return 0.0 if dtype.is_floating_point else 0
-
-
-_NEUTRAL = {"sum": _zero, "prod": _one, "any": _zero, "all": _one}
 
 
 def _unique(items: Iterable[_T]) -> list[_T]:

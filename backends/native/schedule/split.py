@@ -61,4 +61,4 @@ def _parts(equation: Equation) -> int | None:
         return None
     wanted = max(_USUAL, min(-(-reduced // _BLOCK), _MOST) if columns else 0)
     order = (*range(wanted, _MOST + 1), *range(wanted - 1, 1, -1))
-    return next((n for n in order if reduced % n == 0), None)
+    return next((n for n in order if reduced % n == 0 and n < reduced), None)

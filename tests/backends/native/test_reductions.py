@@ -1,5 +1,6 @@
 """Reductions, norms and losses as loops, against eager."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -145,9 +146,9 @@ def test_extremes_of_halves_stand_where_rounded_numbers_are_equal(same: Same, dt
     same(places, x, y)
 
 
-@pytest.mark.parametrize("size", [128, 512, 4096, 10240])
+@pytest.mark.parametrize("size", [64, 100, 131, 512, 4096, 4099, 10240])
 def test_long_reductions_whose_steps_would_wait_for_each_other(same: Same, size: int) -> None:
-    """They run side by side; where a NaN or an infinity stands does not matter."""
+    """They take turns; where a NaN or an infinity stands does not matter."""
     x = torch.randn(6, size)
     x[1, 5], x[2, size // 2], x[3, -1] = float("nan"), float("inf"), float("-inf")
 
@@ -159,7 +160,31 @@ def test_long_reductions_whose_steps_would_wait_for_each_other(same: Same, size:
         ]  # fmt: skip
 
     made = same(fn, x, rtol=1e-4, atol=1e-4)
-    assert "_sum_3 = sum of" in "\n".join(map(str, made.kernels))
+    assert made.source.count("_lanes[0]") >= 12
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8]
+)
+def test_long_reductions_of_each_dtype(same: Same, dtype: Any) -> None:
+    x = (torch.randn(3, 301) * 9).abs().to(dtype)
+
+    def fn(x: Any) -> list[Any]:
+        kept = x + 1
+        return [x.sum(-1), x.amax(-1), x.amin(-1), kept, (kept * 2).sum(-1), kept.float().mean(-1)]
+
+    same(fn, x)
+
+
+def test_few_rows_are_added_up_as_they_are(same: Same) -> None:
+    """A part of one row would have nothing to add."""
+    same(lambda x: F.softmin(x, 1), torch.randn(1, 3, 66640))
+
+
+def test_a_row_too_large_for_a_stack_has_its_lanes_there(same: Same) -> None:
+    made = same(lambda x: (x.exp() + x.tanh()).softmax(1), torch.randn(16, 30_000))
+    assert re.search(r"= scratch\(30000 ", made.source)
+    assert re.search(r"_lanes\[\d+\] ALIGNED", made.source)
 
 
 def test_exponentials_far_below_the_largest(same: Same) -> None:

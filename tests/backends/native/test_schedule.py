@@ -235,10 +235,3 @@ def test_a_bound_is_a_number_that_the_compiler_cannot_know(same: Same) -> None:
 def test_what_is_chosen_is_divided_once(same: Same) -> None:
     made = same(lambda x, y: torch.where(x > 1, y, x) / 1.5, torch.randn(64), torch.randn(64))
     assert re.search(r"v\d+ / 1.5f", made.source)
-
-
-@pytest.mark.parametrize("rows", [256, 8192])
-def test_rows_of_large_tensors_are_fetched_before_their_turn(same: Same, rows: int) -> None:
-    made = same(lambda x, w: x.softmax(-1) * w, torch.randn(rows, 256), torch.randn(256))
-    fetched = re.findall(r"__builtin_prefetch\((.*)\)", made.source)
-    assert fetched == ["&x_1[256*row + j + 512]"] * (rows > 1024)
