@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import torch
 
+from dynacap.backends import torch_refusals
 from dynacap.backends.numpy_layer import fit, memory
 from dynacap.backends.numpy_layer.memory import SCALARS, TORCH_DTYPES, Twin
 from dynacap.backends.numpy_layer.nodes import Finish, finished, node as node_of
@@ -19,7 +20,6 @@ from dynacap.values.base import Const, Known, Lazy, UnreadConst, Value, fields
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.data_model.calls import made
 from dynacap.values.symbol import SymbolValue
-from dynacap.values.tensor import breaks
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
@@ -146,7 +146,7 @@ def _run_layer(t: Tracer, name: str, target: Any, args: Any, kwargs: Any) -> Any
     try:
         return t.tensors.world.run(target, args, kwargs)
     except Exception as error:
-        breaks.break_on_error(t, name, error, "numpy-function")
+        t.graph_break(*torch_refusals.of_failure(name, error, "numpy-function"))
 
 
 def _of_constants(t: Tracer, twin: Twin) -> Value | None:

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.autograd import forward_ad
 from torch.utils._device import DeviceContext
 
-from dynacap.backends import torch_state
+from dynacap.backends import torch_refusals, torch_state
 from dynacap.backends.fakes.world import FakeWorld
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
 from dynacap.backends.torch_overrides import PLAIN_CLASSES, is_capturable
@@ -32,7 +32,7 @@ from dynacap.values.base import Const, Value
 from dynacap.values.data_model.attributes import instance_dict
 from dynacap.values.object import payload_of
 from dynacap.values.symbol import SymbolValue
-from dynacap.values.tensor import breaks, fields, indexing
+from dynacap.values.tensor import fields, indexing
 from dynacap.values.tensor.arguments import lower_all, lower_keywords
 from dynacap.values.tensor.dynamic import History
 from dynacap.values.tensor.late_errors import LateErrors
@@ -262,13 +262,13 @@ class TensorFamily:
         """The same for a method of a tensor; ``args[0]`` is the tensor."""
         if name == "numpy":
             return to_array(t, args, kwargs)
-        refusal = breaks.method_refusal(name)
+        refusal = torch_refusals.of_method(name)
         if refusal is not None:
             t.graph_break(refusal, f"Tensor.{name} is called")
         if not args or type(args[0]) is not TensorValue:
             described = args[0].describe() if args else "nothing"
             t.graph_break("tensor-argument", f"Tensor.{name} is called on {described}")
-        if name in breaks.ELEMENTS:
+        if name in torch_refusals.ELEMENTS:
             return read_elements(self, t, name, args[0])
         if name == "requires_grad_":
             return self._set_requires_grad(t, args, kwargs)
@@ -307,7 +307,7 @@ class TensorFamily:
         except GraphBreak:
             raise
         except Exception as error:
-            breaks.break_on_error(t, target, error)
+            t.graph_break(*torch_refusals.of_failure(target, error))
         if result is not None and not holds_tensors(result):
             if self.symbols is None or not holds_symbols(result):
                 return static_value(t, result)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from dynacap.backends import torch_refusals
 from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue
 from dynacap.values.natives import native
-from dynacap.values.tensor import breaks
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
@@ -28,7 +28,7 @@ def read_elements(family: TensorFamily, t: Tracer, name: str, obj: Value) -> Val
     assert isinstance(obj, TensorValue)
     fake = obj.fake
     made = float if fake.dtype.is_floating_point else int
-    if fake.dtype is torch.bool or fake.is_complex() or made not in breaks.ELEMENTS[name]:
+    if fake.dtype is torch.bool or fake.is_complex() or made not in torch_refusals.ELEMENTS[name]:
         t.graph_break("data-dependent-value", f"Tensor.{name} is called on {fake.dtype}")
     if name != "tolist":
         return family.emit(t, "call_method", "item", [obj], {})
