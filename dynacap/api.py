@@ -19,6 +19,7 @@ from dynacap.config import config
 from dynacap.driver import Driver
 from dynacap.errors import UserError
 from dynacap.hook import bind_arguments, choose_hook, make_compiled_function
+from dynacap.hook.user_code import is_users
 from dynacap.marks import Mark, is_compiling as is_compiling
 from dynacap.place import Place
 from dynacap.reports import (
@@ -33,7 +34,6 @@ from dynacap.reports import (
     why_of,
 )
 from dynacap.stance import STANCES, ErrorOnGraphBreak, Restoring, Stance
-from dynacap.user_code import is_users
 from dynacap.values import (
     array_library as _array_library,  # registers the handlers, as the others do
     library as _library,

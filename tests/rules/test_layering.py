@@ -27,7 +27,7 @@ LAYERS = (
     ("suspend", "capture", "running"),
     ("convert", "cache", "misses"),
     ("place", "reports"),
-    ("compiled_module", "driver", "user_code"),
+    ("compiled_module", "driver"),
     ("api",),
     ("",),
     ("testing",),

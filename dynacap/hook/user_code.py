@@ -9,33 +9,30 @@ import sysconfig
 from pathlib import Path
 from types import CodeType, FunctionType
 
-import numpy as np
-import torch
-
 from dynacap.hook.functions import search_only
 
-_TORCH = Path(torch.__file__).resolve().parent
-_MODELS = str(_TORCH / "nn" / "modules")
+
+def _folders(*packages: str) -> tuple[str, ...]:
+    """Where packages lie, those that there are."""
+    specs = map(importlib.util.find_spec, packages)
+    return tuple(str(Path(spec.origin).resolve().parent) for spec in specs if spec and spec.origin)
+
+
 _PATHS = sysconfig.get_paths()
 _PACKAGES = tuple(str(Path(_PATHS[name]).resolve()) for name in ("purelib", "platlib"))
 _LIBRARY = tuple(str(Path(_PATHS[name]).resolve()) for name in ("stdlib", "platstdlib"))
-# torch, and what it reckons with when the user's eager code has something compiled by it.
-_OURS = (
-    str(_TORCH),
-    *(str(_TORCH.parent / name) for name in ("torchgen", "functorch", "sympy", "mpmath")),
-)
+_TORCH = _folders("torch")
+_MODELS = tuple(str(Path(home, "nn", "modules")) for home in _TORCH)
 # Where torch.compile wraps the user's functions.
 _WRAPPERS = tuple(
-    str(_TORCH / name)
+    str(Path(home, name))
+    for home in _TORCH
     for name in ("_compile.py", "_dynamo/eval_frame.py", "_dynamo/external_utils.py")
 )
-_NUMPY = str(Path(np.__file__).resolve().parent)
+# torch, and what it reckons with when the user's eager code has something compiled by it; NumPy.
+_THEIRS = _folders("torch", "torchgen", "functorch", "sympy", "mpmath", "numpy")
 # In a checkout the packages within lie beside each other.
-_DYNACAP = tuple(
-    str(Path(spec.origin).resolve().parent)
-    for name in ("", ".backends", ".fxlite", ".guards")
-    if (spec := importlib.util.find_spec(f"dynacap{name}")) is not None and spec.origin
-)
+_OURS = _folders("dynacap", "dynacap.backends", "dynacap.fxlite", "dynacap.guards")
 
 
 def is_users(function: FunctionType, code: CodeType) -> bool:
@@ -53,7 +50,7 @@ def _is_users_file(filename: str) -> bool:
         return filename.startswith(("<ipython-input", "<stdin>", "<doctest"))
     if filename.startswith(_MODELS):
         return True
-    if filename.startswith((*_OURS, _NUMPY, *_DYNACAP)):
+    if filename.startswith(_THEIRS + _OURS):
         return False
     return filename.startswith(_PACKAGES) or not filename.startswith(_LIBRARY)
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from dynacap import backends, fxlite, guards
+from dynacap.hook.user_code import is_users, may_be_users
 from dynacap.testing import check_same
-from dynacap.user_code import is_users, may_be_users
 
 pytestmark = pytest.mark.torch
 
