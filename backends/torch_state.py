@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.autograd import forward_ad
+from torch.utils._device import DeviceContext
 
 _AUTOCAST_DEVICES = ("cpu", "cuda")
 _functorch: Any = torch._C._functorch
@@ -43,6 +45,22 @@ def current_state() -> State:
     )
 
 
+def refusal() -> str | None:
+    """Why nothing can be captured just now, or None: modes of the user's that see every operation
+    would see those of capture too.
+    """
+    if torch._C._len_torch_dispatch_stack():
+        return "a torch dispatch mode is active"
+    if _functorch.peek_interpreter_stack() is not None:
+        return "a torch.func transform is active"
+    if forward_ad._current_level >= 0:
+        return "a forward-mode gradient is taken"
+    for index in range(torch._C._len_torch_function_stack()):
+        if type(torch._C._get_function_stack_at(index)) is not DeviceContext:
+            return "a torch function mode is active"
+    return None
+
+
 def restore_state(state: State) -> None:
     """Have that state again, whatever a graph left."""
     leave_transforms(state.transforms)
@@ -52,11 +70,16 @@ def restore_state(state: State) -> None:
     while _autocast_nesting() < state.nesting:
         torch.autocast_increment_nesting()
     while _autocast_nesting() > state.nesting:
-        if torch.autocast_decrement_nesting() == 0:
-            torch.clear_autocast_cache()
+        leave_autocast()
     for device, (enabled, dtype) in zip(_AUTOCAST_DEVICES, state.casts, strict=True):
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
+
+
+def leave_autocast() -> None:
+    """Leave one block of autocast, which keeps its casts until the last."""
+    if torch.autocast_decrement_nesting() == 0:
+        torch.clear_autocast_cache()
 
 
 def _autocast_nesting() -> int:

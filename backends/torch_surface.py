@@ -7,6 +7,7 @@ Functions that set or read state, or that work on objects of other kinds, are ou
 
 from __future__ import annotations
 
+import inspect
 import operator
 import types
 from collections.abc import Callable, Iterator
@@ -50,6 +51,23 @@ REFLECTED: dict[str, Callable[..., Any]] = {
         "xor", "lshift", "rshift",
     )
 }  # fmt: skip
+
+
+# Methods that give no tensor.
+METADATA = frozenset(
+    "size dim stride numel is_contiguous is_floating_point is_complex ndimension element_size"
+    " nelement get_device is_signed".split()
+)
+# Operators that change nothing, and where functions take the flag by which they do.
+READING = frozenset(
+    {f for name, f in DUNDERS.items() if name[2] != "i" or name == "__invert__"}
+    | {operator.getitem, getattr}
+)
+INPLACE_POSITION = {
+    function: list(inspect.signature(function).parameters).index("inplace")
+    for name, function in vars(F).items()
+    if inspect.isfunction(function) and "inplace" in inspect.signature(function).parameters
+}
 
 
 def _operator_modules() -> Iterator[Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from dynacap.backends import torch_state
 from dynacap.break_reasons import RUNNING_FRAME, WARNS_CALLER
 from dynacap.errors import GraphBreak, SkipFrame
 from dynacap.executor import Machine, StopHere
@@ -109,7 +110,7 @@ class Attempts:
         machine = self._machine = Machine(tensors, stop_at)
         self.guards = machine.guards
         machine.guards.add(ProcessState.current())
-        refusal = tensors.refusal()
+        refusal = torch_state.refusal()
         if refusal is not None:
             raise SkipFrame("torch-mode", refusal)
         return machine

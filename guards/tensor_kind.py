@@ -1,5 +1,6 @@
 """The guard on a tensor's metadata."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,10 +38,7 @@ class Tensor(SourceGuard):
     @classmethod
     def of(cls, source: Source, tensor: object, origin: Origin | None = None) -> "Tensor":
         """The guard that demands what ``tensor`` is now."""
-        facts = tensor_facts(tensor)
-        if facts is None:
-            raise TypeError(f"{describe(tensor)} has no metadata that a guard could hold it to")
-        return cls(source, Ref(type(tensor)), *facts._replace(is_inference=None), origin=origin)  # type: ignore[arg-type]
+        return cls(source, *expected_of(tensor), origin=origin)  # type: ignore[misc]
 
     @property
     def refs(self) -> tuple[Ref, ...]:
@@ -88,6 +86,24 @@ class Tensor(SourceGuard):
             for name in self._differences(facts)
             for found in [getattr(facts, name)]
         )
+
+
+def expected_of(tensor: object, fake: Any = None) -> tuple[Any, ...]:
+    """What the guard expects of a tensor as it is now, in the order of the guard's fields; of its
+    sizes and strides only those that are no symbols in ``fake``.
+    """
+    facts = tensor_facts(tensor)
+    if facts is None:
+        raise TypeError(f"{describe(tensor)} has no metadata that a guard could hold it to")
+    expected: TensorFacts = facts._replace(is_inference=None)  # type: ignore[arg-type]
+    if fake is not None:
+        shape, stride = _known(fake.shape, facts.shape), _known(fake.stride(), facts.stride or ())
+        expected = expected._replace(shape=shape, stride=stride)  # type: ignore[arg-type]
+    return Ref(type(tensor)), *expected
+
+
+def _known(sizes: Sequence[Any], now: tuple[int, ...]) -> Dims:
+    return tuple(one if type(size) is int else None for size, one in zip(sizes, now, strict=True))
 
 
 def _fits(wanted: Dims | None, found: tuple[int, ...] | None) -> bool:

@@ -12,14 +12,12 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
-from torch.autograd import forward_ad
-from torch.utils._device import DeviceContext
 
 from dynacap.backends import torch_refusals, torch_state
 from dynacap.backends.fakes.world import FakeWorld
 from dynacap.backends.numpy_layer.memory import SCALARS, as_tensor, facts, root, twin_of, unfit
 from dynacap.backends.torch_overrides import PLAIN_CLASSES, is_capturable
-from dynacap.backends.torch_surface import DUNDERS, REFLECTED, method_name
+from dynacap.backends.torch_surface import DUNDERS, METADATA, REFLECTED, method_name
 from dynacap.config import config
 from dynacap.errors import GraphBreak
 from dynacap.fxlite.graph import Graph
@@ -27,6 +25,7 @@ from dynacap.fxlite.node import Node
 from dynacap.fxlite.risks import may_raise
 from dynacap.guards.ref import Ref
 from dynacap.guards.source import Source
+from dynacap.guards.tensor_kind import expected_of
 from dynacap.values.array import ArrayValue, MemoryValue, operate, takes, to_array
 from dynacap.values.base import Const, Value
 from dynacap.values.data_model.attributes import instance_dict
@@ -43,10 +42,6 @@ from dynacap.values.tensor.unbacked import read_elements
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
-_METADATA = frozenset(
-    "size dim stride numel is_contiguous is_floating_point is_complex ndimension element_size"
-    " nelement get_device is_signed".split()
-)  # methods that give no tensor
 _NUMBERS: tuple[type, ...] = (int, float, bool, complex, *SCALARS)
 _NOT_IN_NAMES = re.compile(r"\W+")
 
@@ -83,20 +78,6 @@ class TensorFamily:
         """Called before the first instruction is traced."""
         self.world.hide()
         self._start_state = torch_state.current_state()
-
-    def refusal(self) -> str | None:
-        """Why nothing can be captured just now, or None: modes of the user's that see every
-        operation would see those of capture too."""
-        if torch._C._len_torch_dispatch_stack():
-            return "a torch dispatch mode is active"
-        if torch._C._functorch.peek_interpreter_stack() is not None:
-            return "a torch.func transform is active"
-        if forward_ad._current_level >= 0:
-            return "a forward-mode gradient is taken"
-        for index in range(torch._C._len_torch_function_stack()):
-            if type(torch._C._get_function_stack_at(index)) is not DeviceContext:
-                return "a torch function mode is active"
-        return None
 
     def exit_capture(self) -> None:
         """Called when capture ends, however it ends: torch's state is again what it was."""
@@ -174,7 +155,7 @@ class TensorFamily:
             else:
                 value.fake = self.world.of(real)
             if source is not None:
-                t.guard("Tensor", source, *_facts(real, value.fake))
+                t.guard("Tensor", source, *expected_of(real, value.fake))
         value.node = self._placeholder(source.name() if source is not None else "", value.fake)
         self._by_fake[id(value.fake)] = value
         self.inputs.append(value)
@@ -300,7 +281,7 @@ class TensorFamily:
         node_args, fake_args = lower_all(t, args)
         node_kwargs, fake_kwargs = lower_keywords(t, kwargs) if kwargs else ({}, {})
         try:
-            if target in _METADATA:
+            if target in METADATA:
                 result = self._run(op, target, fake_args, fake_kwargs)
             else:
                 result = self._result(t, Call(op, target, args, kwargs), fake_args, fake_kwargs)
@@ -428,28 +409,6 @@ class TensorFamily:
 def is_symbolic(node: Node) -> bool:
     """Whether a node computes sizes and numbers alone: no operation that the user wrote."""
     return holds_symbols(node.meta.get("example_value"))
-
-
-def _facts(real: torch.Tensor, fake: torch.Tensor) -> tuple[Any, ...]:
-    """What the guard on a tensor expects of it, in the order of its fields."""
-    return (
-        Ref(type(real)),
-        real.dtype,
-        real.device,
-        real.layout,
-        _known_sizes(fake.shape, real.shape),
-        _known_sizes(fake.stride(), real.stride()),
-        real.requires_grad,
-        real.is_conj(),
-        real.is_neg(),
-    )
-
-
-def _known_sizes(fake: Any, real: Any) -> tuple[int | None, ...]:
-    return tuple(
-        None if type(size) is torch.SymInt else known
-        for size, known in zip(fake, real, strict=True)
-    )
 
 
 def _is_operand(value: Value) -> bool:

@@ -6,17 +6,14 @@ is written in place: before that the views of a capture are made again for real.
 
 from __future__ import annotations
 
-import inspect
-import operator
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 
 from dynacap.backends.fakes import memo
 from dynacap.backends.fakes.meta import predicted
-from dynacap.backends.torch_surface import DUNDERS, is_torch_function
+from dynacap.backends.torch_surface import INPLACE_POSITION, READING, is_torch_function
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, SliceValue, TupleValue
 from dynacap.values.symbol import SymbolValue
@@ -24,16 +21,6 @@ from dynacap.values.tensor.value import TensorValue
 
 if TYPE_CHECKING:
     from dynacap.backends.fakes.world import FakeWorld
-
-_READING = frozenset(
-    {f for name, f in DUNDERS.items() if name[2] != "i" or name == "__invert__"}
-    | {operator.getitem, getattr}
-)
-_INPLACE_POSITION = {
-    function: list(inspect.signature(function).parameters).index("inplace")
-    for name, function in vars(F).items()
-    if inspect.isfunction(function) and "inplace" in inspect.signature(function).parameters
-}
 
 
 class Call(NamedTuple):
@@ -68,11 +55,11 @@ def writes(call: Call) -> bool:
         return True
     if op == "call_method":
         return bool(target[-1] == "_" and target[-2:] != "__")
-    position = _INPLACE_POSITION.get(target)
+    position = INPLACE_POSITION.get(target)
     if position is not None:
         wanted = kwargs.get("inplace", args[position] if len(args) > position else None)
         return not (wanted is None or (isinstance(wanted, Const) and not wanted.value))
-    if target in _READING:
+    if target in READING:
         return False
     return not is_torch_function(target) or target.__name__[-1] == "_"
 

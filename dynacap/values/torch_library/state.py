@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.autograd.grad_mode import _enter_inference_mode, _exit_inference_mode
 
-from dynacap.backends.torch_state import forbid_hooks, why_no_hooks
+from dynacap.backends.torch_state import forbid_hooks, leave_autocast, why_no_hooks
 from dynacap.values.base import Const, NotConstant, Value
 from dynacap.values.data_model.attribute_writes import set_attribute
 from dynacap.values.data_model.attributes import find_attribute
@@ -77,13 +77,8 @@ sets(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
 sets(torch.set_anomaly_enabled, torch.is_anomaly_enabled)
 
 
-def _leave_autocast() -> None:
-    if torch.autocast_decrement_nesting() == 0:
-        torch.clear_autocast_cache()  # it may hold casts of fake tensors
-
-
-# Autocast keeps its cache of casts while the count is above 0.
-changes(torch.autocast_increment_nesting, undo=lambda: _leave_autocast)
+# Autocast keeps its cache of casts, those of fake tensors too, while the count is above 0.
+changes(torch.autocast_increment_nesting, undo=lambda: leave_autocast)
 changes(torch.autocast_decrement_nesting, undo=lambda: torch.autocast_increment_nesting)
 changes(torch.clear_autocast_cache, undo=lambda: lambda: None)
 changes(
