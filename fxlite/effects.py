@@ -57,7 +57,8 @@ _RANDOM = frozenset(
     fractional_max_pool3d fractional_max_pool3d_with_indices gru gumbel_softmax lstm
     multi_head_attention_forward multinomial normal poisson rand rand_like randint randint_like
     randn randn_like randperm rnn_relu rnn_tanh rrelu scaled_dot_product_attention
-    _standard_gamma _sample_dirichlet""".split()
+    _standard_gamma _sample_dirichlet bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_
+    random_ uniform_""".split()
 )
 _RANDOM_TAG = "nondeterministic_seeded"
 

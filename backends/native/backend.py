@@ -22,7 +22,13 @@ from dynacap.backends.fall_back import announced, withdraw
 from dynacap.backends.native.aten.functions import is_taken_apart
 from dynacap.backends.native.aten.inputs import is_variable, refused
 from dynacap.backends.native.aten.overlaps import check_overlaps
-from dynacap.backends.native.aten.trace import Keep, Note, compile_again, compile_traced
+from dynacap.backends.native.aten.trace import (
+    Keep,
+    Note,
+    compile_again,
+    compile_traced,
+    needs_gradient,
+)
 from dynacap.backends.native.build import (
     HOW_TO_GET_ONE,
     Compiler,
@@ -40,10 +46,11 @@ from dynacap.backends.native.loops.program import Call, Program, check_number
 from dynacap.backends.native.lowering import lower
 from dynacap.backends.native.numbers import where_they_fit, without_float_arithmetic
 from dynacap.backends.native.pending import Pending, Run, warn_eager
-from dynacap.backends.native.refused import differs_with_gradient, refuses_whole_numbers
+from dynacap.backends.native.refused import is_taken_apart_wrongly, refuses_whole_numbers
 from dynacap.backends.native.rewind import Rewind
 from dynacap.backends.native.run.attach import extension
 from dynacap.backends.native.run.steps import make_step
+from dynacap.backends.native.unused import with_unused_calls
 from dynacap.backends.native.versions import counted
 from dynacap.backends.registry import register_backend, warn_of_unused
 from dynacap.backends.torch_state import is_tracked
@@ -86,6 +93,12 @@ def native(
         rest, floats = parts
         run = native(rest, [*example_inputs, *floats(*example_inputs)], mode=mode, options=options)
         return lambda *args: run(*args, *floats(*args))
+    if needs_gradient(graph_module, example_inputs):
+        whole = with_unused_calls(graph_module)
+        if whole is not None:
+            count = len(graph_module.graph.output_node().args[0])
+            run = native(whole, example_inputs, mode=mode, options=options)
+            return lambda *args: run(*args)[:count]
     rewind = Rewind(eager) if draws_before_it_raises(graph_module) else None
 
     def make() -> Run:
@@ -172,8 +185,8 @@ def _check_node(node: Node) -> None:
         raise NotImplementedError("it makes a tensor that requires a gradient")
     if refuses_whole_numbers(node):
         raise NotImplementedError(f"{node.name} has whole numbers, which eager refuses")
-    if differs_with_gradient(node):
-        raise NotImplementedError(f"torch takes {node.name} apart into what is not the same")
+    if is_taken_apart_wrongly(node):
+        raise NotImplementedError(f"torch's tracing makes of {node.name} what gives something else")
     if is_taken_apart(node.target):
         raise NotImplementedError(f"{plain_name(node.target)} is Python code of its own")
     placed = len(node.args) > 3 or "storage_offset" in node.kwargs

@@ -55,10 +55,15 @@ def may_be_refused(node: Node) -> bool:
     return False
 
 
-def differs_with_gradient(node: fxlite.Node) -> bool:
-    """Whether AOTAutograd takes a call apart into others that give something else: elements behind
-    the first -1 of a target count."""
-    return plain_name(node.target) in ("multilabel_margin_loss", "multilabel_margin_loss_forward")
+def is_taken_apart_wrongly(node: fxlite.Node) -> bool:
+    """Whether torch's tracing takes a call apart into others that give something else: elements
+    behind the first -1 of a target count, and a recurrent network drops nothing between layers."""
+    name = plain_name(node.target)
+    if name in ("gru", "lstm", "rnn_relu", "rnn_tanh"):
+        biases = next(at for at, arg in enumerate(node.args) if isinstance(arg, bool))
+        layers, drop, trains = node.args[biases + 1 : biases + 4]
+        return bool(trains) and not (layers == 1 or drop == 0)
+    return name in ("multilabel_margin_loss", "multilabel_margin_loss_forward")
 
 
 def refuses_whole_numbers(node: fxlite.Node) -> bool:

@@ -28,6 +28,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from dynacap.backends.native.aten.again import with_eager, writes_of
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
+from dynacap.backends.native.aten.draws import keep_apart
 from dynacap.backends.native.aten.flows import tangents_of
 from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
@@ -91,6 +92,7 @@ def _without(name: str, instead: Any = None) -> bool:
     return True
 
 
+keep_apart()
 # It makes tensors of the floats that vary, which rounds them otherwise, or fixes them.
 _TENSORIFY = "_apply_tensorify_python_scalars"
 _floats_are_kept = _without(_TENSORIFY)

@@ -18,6 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from dynacap.backends.native.aten.trace import CompileAten, Compiled, Keep, Note
+from dynacap.hook import choose_hook
 
 aten = torch.ops.aten
 Without = tuple[int, ...]  # the tangents that are missing
@@ -72,16 +73,23 @@ class Backward:
     def takes(self, without: Without) -> Sequence[int]:
         """Which arguments a pass without some of the tangents takes."""
         known = self._runs.get(without)
-        return self._cut_or_whole(without).takes if known is None else known[1]
+        if known is not None:
+            return known[1]
+        with choose_hook().active(None):
+            return self._cut_or_whole(without).takes
 
     def _run(self, without: Without, *, noted: bool) -> tuple[Compiled, Sequence[int]]:
         if without not in self._runs:
-            graph, takes = self._cut_or_whole(without)
-            keep = self._keep if noted else None
-            about = {"without": without, "takes": takes, "first": self._first}
-            kept = None if keep is None else lambda part: keep({**part, **about})
-            self._runs[without] = self._compile_aten(graph, graph, kept), takes
+            with choose_hook().active(None):  # the user's own call may be watched
+                self._runs[without] = self._compiled(without, noted=noted)
         return self._runs[without]
+
+    def _compiled(self, without: Without, *, noted: bool) -> tuple[Compiled, Sequence[int]]:
+        graph, takes = self._cut_or_whole(without)
+        keep = self._keep if noted else None
+        about = {"without": without, "takes": takes, "first": self._first}
+        kept = None if keep is None else lambda part: keep({**part, **about})
+        return self._compile_aten(graph, graph, kept), takes
 
     def _cut_or_whole(self, without: Without) -> _Cut:
         if without not in self._cuts and len(self._cuts) < _MOST:

@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import dynacap
-from dynacap.backends.native.aten import autograd
+from dynacap.backends.native.aten import autograd, parts
+from dynacap.hook import choose_hook
 
 pytestmark = [pytest.mark.torch, pytest.mark.cc]
 Results = Sequence[Tensor]
@@ -219,3 +220,24 @@ def test_the_second_process_finds_the_graph_of_the_loss(monkeypatch: pytest.Monk
             found.append([each.grad for each in model.parameters()])
         torch.testing.assert_close(found[1], found[0])
     assert len(seen) == 2  # by the third, which asks for another
+
+
+def test_what_a_pass_compiles_is_nobodys_to_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its backward graph is made while the frames of the user's step are watched."""
+    watched: list[bool] = []
+    cut: Any = vars(parts)["_cut"]
+
+    def noted(*args: Any) -> Any:
+        watched.append(choose_hook().is_active())
+        return cut(*args)
+
+    monkeypatch.setattr(parts, "_cut", noted)
+
+    def step(x: Tensor, w: Tensor) -> Any:
+        results = chain(x, w)
+        results[1].sum().backward()
+        return results[0]
+
+    dynacap.compile(step, backend="native")(*leaves())
+    assert watched == [False] * len(watched)
+    assert watched
