@@ -13,6 +13,7 @@ from dynacap.backends.native.c.blas import product_of
 from dynacap.backends.native.c.shims import shim_name, shims
 from dynacap.backends.native.c.sizes import number_text
 from dynacap.backends.native.loops.program import Buffer, Call, numbers_of, sees_argument
+from dynacap.backends.native.schedule.in_place import copies_to_itself
 from dynacap.fxlite.risks import OWN_NAMESPACES
 
 Result = Callable[[Buffer | None], str]  # where a result goes; None: nobody uses it
@@ -40,6 +41,11 @@ class CallText:
     after: tuple[str, ...] = ()
 
 
+# Where it moves nothing, as with a tensor copied to itself, the way there is all that it takes: the
+# dispatcher's, by name and with a stack, is three times as long.
+_COPY = Function("aoti_torch_copy_", ("AtenTensorHandle", "AtenTensorHandle", "int32_t"))
+
+
 def takes_result(call: Call) -> bool:
     """Whether the operator can write its one result into memory that is there already."""
     return product_of(call) is not None or _out_form(call) is not None
@@ -65,6 +71,8 @@ def _any_handle(buffer: Buffer) -> str:
 
 def call_text(call: Call, index: int, handle: Handle, result: Result) -> CallText:
     """C for a call: ``handle`` is the C expression of an argument, ``result`` where one goes."""
+    if copies_to_itself(call):
+        return CallText(f"{_COPY.name}({handle(call.args[0])}, {handle(call.args[1])}, 0)", _COPY)
     # The exceptions of others' code have types that C does not hand on.
     for attempt in () if is_foreign(call) else (_into, _by_shim, _by_dispatcher):
         try:

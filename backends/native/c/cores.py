@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dynacap.backends.native.c.calls import is_foreign
 from dynacap.backends.native.loops.kernel import Kernel, Loop, Statement
 from dynacap.backends.native.loops.program import Buffer, Call, Step, touched
+from dynacap.backends.native.schedule.in_place import copies_to_itself
 
 _WORTH_CORES = 1 << 23  # additions and products: some fifty microseconds
 
@@ -16,7 +17,7 @@ def uses_cores(step: Step) -> bool | None:
     """Whether a step is for all cores or for this one; None where it does not matter."""
     if isinstance(step, Kernel):
         return True if any(map(_is_parallel, _loops(step.body))) else None
-    if not isinstance(step, Call):
+    if not isinstance(step, Call) or copies_to_itself(step):
         return None
     if is_foreign(step) or not all(map(_is_sized, touched(step))):
         return True

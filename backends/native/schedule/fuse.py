@@ -14,6 +14,7 @@ from dynacap.backends.native.schedule.group import FEWEST_COLUMNS, Group, by_col
 Slot = Group | Call | View
 _LOOK_BACK = 6  # groups that have nothing to do with an equation but its size
 _SMALL = 1 << 15  # elements below which the number of rows does not matter
+_TENSORS = 8  # that a loop over large ones reads and writes
 _ENOUGH_ROWS = 16  # rows below which a large group would not use the cores
 
 
@@ -68,7 +69,7 @@ class Fusion:
 
     def _joined(self, group: Group, equation: Equation, related: bool) -> Group | None:
         """The group with the equation in it, perhaps with fewer rows than it had."""
-        if not related and group.rows != natural_rows(equation):
+        if not related and (group.rows != natural_rows(equation) or _apart(group, equation)):
             return None
         if _would_idle(group, equation):
             return None
@@ -90,6 +91,16 @@ def _would_idle(group: Group, equation: Equation) -> bool:
     if not isinstance(rows, int) or not isinstance(size, int):
         return False
     return size > _SMALL and rows < min(_ENOUGH_ROWS, natural_rows(equation))
+
+
+def _apart(group: Group, equation: Equation) -> bool:
+    """Whether both are large, have nothing in common, and touch many tensors together: a loop over
+    those waits for memory, which one after the other does not."""
+    size = extent(equation.axes) * extent(equation.reduced)
+    read = {load.buffer for load in loads(equation.value)}
+    if isinstance(size, int) and (size <= _SMALL or not read.isdisjoint(group.reads)):
+        return False
+    return len({*read, equation.buffer, *group.reads, *group.writers}) > _TENSORS
 
 
 def share(group: Group, equation: Equation) -> bool:

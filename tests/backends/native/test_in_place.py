@@ -135,6 +135,12 @@ def test_what_is_written_to(fn: Fn) -> None:
     assert in_place(fn, few(4, 4), few(4, 4)) == FUNCTIONS[fn]
 
 
+def test_a_copy_of_an_argument_to_itself_takes_the_short_way() -> None:
+    with log.collect("c") as records:
+        compiled(lambda x, y: x.add_(y))(few(4, 4), few(4, 4))
+    assert "if (aoti_torch_copy_(in[0], in[0], 0)) { goto end; }" in records[-1].message
+
+
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
 def test_results_and_arguments_are_eager_s(fn: Fn) -> None:
     x, whole = few(96, 96), (few(4, 4) * 5).long()

@@ -235,3 +235,13 @@ def test_a_bound_is_a_number_that_the_compiler_cannot_know(same: Same) -> None:
 def test_what_is_chosen_is_divided_once(same: Same) -> None:
     made = same(lambda x, y: torch.where(x > 1, y, x) / 1.5, torch.randn(64), torch.randn(64))
     assert re.search(r"v\d+ / 1.5f", made.source)
+
+
+@pytest.mark.parametrize(("size", "kernels"), [(1_000, 1), (40_000, 3)])
+def test_large_tensors_that_have_nothing_in_common_are_not_all_in_one_loop(
+    same: Same, size: int, kernels: int
+) -> None:
+    def fn(*tensors: Any) -> Any:
+        return [a * 2 + b for a, b in zip(tensors[::2], tensors[1::2], strict=True)]
+
+    assert len(same(fn, *torch.randn(12, size)).kernels) == kernels
