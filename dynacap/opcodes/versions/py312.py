@@ -3,9 +3,6 @@
 from dynacap.opcodes.versions import rules
 from dynacap.opcodes.versions.protocol import Facts, Rule, Version
 
-# A NULL goes under the value.
-UNDER = (("PUSH_NULL", None), ("SWAP", 2))
-
 
 def new(facts: Facts) -> dict[str, Rule]:
     """Return the rules of what is new here and still there later."""
@@ -19,9 +16,9 @@ def new(facts: Facts) -> dict[str, Rule]:
 
 
 SPECIAL: dict[str, Rule] = {
-    "LOAD_GLOBAL": rules.beside_null("LOAD_GLOBAL", *UNDER),
-    "LOAD_ATTR": rules.beside_null("LOAD_ATTR", *UNDER),
-    "LOAD_SUPER_ATTR": rules.super_attribute(*UNDER),
+    "LOAD_GLOBAL": rules.beside_null("LOAD_GLOBAL", *rules.UNDER),
+    "LOAD_ATTR": rules.beside_null("LOAD_ATTR", *rules.UNDER),
+    "LOAD_SUPER_ATTR": rules.super_attribute(*rules.UNDER),
     "COMPARE_OP": rules.compared(4),
     "FORMAT_VALUE": rules.formatted,
     "KW_NAMES": rules.keyword_names,
@@ -31,11 +28,4 @@ SPECIAL: dict[str, Rule] = {
 
 def describe(facts: Facts) -> Version:
     """Return the description of this Python's bytecode."""
-    return rules.describe(
-        facts,
-        {**new(facts), **SPECIAL},
-        prefixes=("KW_NAMES",),
-        value_only=rules.without_null("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"),
-        cell_operands=rules.LOCALS,
-        loop_end=("END_FOR",),
-    )
+    return rules.describe(facts, {**new(facts), **SPECIAL})

@@ -19,7 +19,7 @@ SPECIAL: dict[str, Rule] = {
     "LOAD_DEREF": rules.in_cell("LOAD_DEREF"),  # `opcode` takes it for a local
     "LOAD_SMALL_INT": rules.number("LOAD_CONST"),
     "LOAD_COMMON_CONSTANT": rules.listed("LOAD_CONST", CONSTANTS),
-    "LOAD_SPECIAL": rules.listed("LOAD_SPECIAL", SPECIAL_METHODS, *py313.OVER),
+    "LOAD_SPECIAL": rules.listed("LOAD_SPECIAL", SPECIAL_METHODS, *rules.OVER),
     "WITH_EXCEPT_START": rules.pieces(("WITH_EXCEPT_START", 5)),
     # The iterator stays at the end of its loop.
     "FOR_ITER": rules.pieces(("FOR_ITER", True)),
@@ -38,14 +38,8 @@ def describe(facts: Facts) -> Version:
     return rules.describe(
         facts,
         {**py312.new(facts), **py313.NEW, **SPECIAL},
-        prefixes=("TO_BOOL",),
-        value_only=rules.without_null("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"),
-        skipped=("NOP", "NOT_TAKEN"),
         cell_operands=(*rules.LOCALS, "LOAD_FAST_BORROW", "LOAD_DEREF"),
-        two_locals=(*py313.PAIRS, "LOAD_FAST_BORROW_LOAD_FAST_BORROW"),
         no_jumps=("END_ASYNC_FOR",),
-        loop_end=("END_FOR",),
         null_first=False,
         spread_with_keywords=True,
-        real_bools=py313.REAL_BOOLS,
     )

@@ -10,7 +10,19 @@ CONVERSIONS = (None, str, repr, ascii)
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 TESTS = ("TRUE", "FALSE", "NONE", "NOT_NONE")
 
-RENAMED = {"JUMP_FORWARD": "JUMP", "JUMP_BACKWARD": "JUMP", "JUMP_BACKWARD_NO_INTERRUPT": "JUMP"}
+# What some Pythons have, and which canonical instruction it is.
+RENAMED = {
+    **dict.fromkeys(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"), "JUMP"),
+    **{f"POP_JUMP_FORWARD_IF_{test}": f"POP_JUMP_IF_{test}" for test in TESTS},
+    **{f"POP_JUMP_BACKWARD_IF_{test}": f"POP_JUMP_IF_{test}" for test in TESTS},
+}
+PREFIXES = ("EXTENDED_ARG", "PRECALL", "KW_NAMES", "TO_BOOL")
+SKIPPED = ("CACHE", "NOP", "NOT_TAKEN")
+# Handlers take the truth of what they test; real bools matter only where bytecode is written.
+REAL_BOOLS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
+# A NULL goes under the value, or over it.
+UNDER = (("PUSH_NULL", None), ("SWAP", 2))
+OVER = (("PUSH_NULL", None),)
 
 
 # -- rules by the kind of operand -----------------------------------------------------------------
@@ -182,47 +194,42 @@ def describe(
     facts: Facts,
     special: Mapping[str, Rule],
     *,
-    prefixes: Iterable[str],
-    value_only: Mapping[str, Callable[[int], tuple[str, int]]],
-    renamed: Mapping[str, str] = RENAMED,
-    skipped: Iterable[str] = ("NOP",),
-    cell_operands: Iterable[str] = (),
-    two_locals: Iterable[str] = (),
-    forward: Mapping[str, str] | None = None,
+    value_only: Mapping[str, Callable[[int], tuple[str, int]]] | None = None,
+    cell_operands: Iterable[str] = LOCALS,
     no_jumps: Iterable[str] = (),
-    loop_end: tuple[str, ...] = (),
+    loop_end: tuple[str, ...] = ("END_FOR",),
     null_first: bool = True,
     spread_with_keywords: bool = False,
-    real_bools: Iterable[str] = (),
 ) -> Version:
     """Put a description together from what the version says and what can be read off."""
     opmap = facts.opmap
     known = {**SPECIAL, "BINARY_OP": operators(facts.operators), **special}
     return Version(
         rules={
-            op: known.get(name) or _by_kind(renamed.get(name, name), op, facts)
+            op: known.get(name) or _by_kind(RENAMED.get(name, name), op, facts)
             for name, op in opmap.items()
         },
-        skipped=_codes(facts, ("CACHE", *skipped)),
-        prefixes=_codes(facts, ("EXTENDED_ARG", *prefixes)),
+        skipped=_codes(facts, SKIPPED),
+        prefixes=_codes(facts, PREFIXES),
         backward=_codes(facts, (name for name in opmap if "BACKWARD" in name)),
         jumps=facts.hasjrel - _codes(facts, no_jumps),
         extended_arg=opmap["EXTENDED_ARG"],
         caches=facts.caches,
         opcodes=opmap,
-        forward={"JUMP": "JUMP_FORWARD", **(forward or {})},
+        forward={RENAMED[name]: name for name in RENAMED if "FORWARD" in name and name in opmap},
         slot_operands=facts.hasfree | _codes(facts, cell_operands),
-        slot_pairs=_codes(facts, two_locals),
-        value_only=value_only,
+        slot_pairs=_codes(facts, (name for name in special if name.count("_FAST") > 1)),
+        value_only=value_only or without_null("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_SUPER_ATTR"),
         loop_end=loop_end,
         null_first=null_first,
         spread_with_keywords=spread_with_keywords,
-        real_bools=frozenset(real_bools),
+        real_bools=frozenset(REAL_BOOLS if "TO_BOOL" in opmap else ()),
     )
 
 
 def _codes(facts: Facts, names: Iterable[str]) -> frozenset[int]:
-    return frozenset(facts.opmap[name] for name in names)
+    """The opcodes of these names, those that this Python has."""
+    return frozenset(facts.opmap[name] for name in names if name in facts.opmap)
 
 
 def _by_kind(name: str, op: int, facts: Facts) -> Rule:
