@@ -15,6 +15,7 @@ from dynacap.values.tracer import Tracer
 
 Module = torch.nn.Module
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
+_WAYS = ("__call__", "_call_impl", "_compiled_call_impl")  # from a call to ``forward``
 _HOOKS = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
 _GLOBAL_HOOKS = tuple(f"_global{name}" for name in _HOOKS)
 
@@ -40,35 +41,24 @@ def resolve_module_call(t: Tracer, module: Value) -> Value | None:
     if not isinstance(module, ObjectValue) or not issubclass(module.cls, Module):
         return None
     cls = module.cls
-    if t.lookup(cls, "__call__") is not Module.__call__:
-        return None
-    if t.lookup(cls, "_call_impl") is not Module._call_impl:
+    if any(t.lookup(cls, name) is not vars(Module)[name] for name in _WAYS):
         return None
     attrs = instance_dict(t, module)
-    if attrs is None or _has_hooks(t, attrs):
+    if attrs is None or not all(_is_empty(t, attrs.get(t, name)) for name in _HOOKS):
         return None
-    for name in ("_compiled_call_impl", "_call_impl"):
-        if not is_none(attrs.get(t, name) or NONE):
-            return None
-    if t.lookup(cls, "_compiled_call_impl") is not None or _has_global_hooks(t):
+    if not all(is_none(attrs.get(t, name) or NONE) for name in _WAYS[1:]):
+        return None
+    if not all(_is_empty(t, _module_global(t, name)) for name in _GLOBAL_HOOKS):
         return None
     return get_attribute(t, module, "forward")
 
 
-def _has_hooks(t: Tracer, attrs: DictValue) -> bool:
-    for name in _HOOKS:
-        hooks = attrs.get(t, name)
-        if not isinstance(hooks, DictValue) or hooks.keys(t):
-            return True
-    return False
+def _is_empty(t: Tracer, hooks: Value | None) -> bool:
+    return isinstance(hooks, DictValue) and not hooks.keys(t)
 
 
 _MODULE_GLOBALS = InstanceDict(SysModule(module_file.__name__))
 
 
-def _has_global_hooks(t: Tracer) -> bool:
-    for name in _GLOBAL_HOOKS:
-        hooks = t.wrap(getattr(module_file, name), DictItem(_MODULE_GLOBALS, name))
-        if not isinstance(hooks, DictValue) or hooks.keys(t):
-            return True
-    return False
+def _module_global(t: Tracer, name: str) -> Value:
+    return t.wrap(getattr(module_file, name), DictItem(_MODULE_GLOBALS, name))
