@@ -34,13 +34,6 @@ class CodeCache(Generic[V]):
         self._entries[key] = (weakref.ref(code, self._forget(key)), value)
         return value
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._entries.clear()
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def _forget(self, key: int) -> Callable[[weakref.ref[CodeType]], None]:
         entries = self._entries
 

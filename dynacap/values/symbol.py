@@ -69,12 +69,6 @@ class SymbolValue(Const):
             raise NotConstant(self)
         return self._settled[0]
 
-    def constant(self) -> Any:
-        return self.value
-
-    def known(self) -> Any:
-        return self.value
-
     @property
     def unknown(self) -> tuple[str, str]:
         """Why the graph breaks where the number is asked for that a tensor gives."""

@@ -13,12 +13,13 @@ import torch
 from dynacap.backends.torch_surface import is_operation
 from dynacap.values.base import MISSING, Const, Known, Lazy, NotConstant, UnreadConst, Value
 from dynacap.values.container import DictValue, ListValue, SliceValue, TupleValue
-from dynacap.values.function import BoundMethod, FunctionValue
+from dynacap.values.function import FunctionValue
 from dynacap.values.object import PayloadValue, payload_of
 from dynacap.values.symbol import SymbolValue
-from dynacap.values.tensor.value import OpaqueValue, TensorValue
+from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
+_NO_ARGUMENTS = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 Pair = tuple[Any, Any]  # what the node holds, what the fake run is given
 
 
@@ -32,10 +33,7 @@ def lower(t: Tracer, value: Value) -> Pair:
         if isinstance(real, np.generic):
             real = real.item()  # torch takes NumPy's scalars for numbers
         return real, real
-    lowering = _LOWERINGS.get(kind)
-    if lowering is None:
-        _unsupported(t, value)
-    return lowering(t, value)
+    return _LOWERINGS.get(kind, _unsupported)(t, value)
 
 
 def lower_all(t: Tracer, args: list[Value]) -> tuple[list[Any], list[Any]]:
@@ -63,9 +61,7 @@ def _known(t: Tracer, value: Known) -> Pair:
             "a torch.Generator is an argument of an operation",
             "draw the random numbers outside the compiled function, or use the default generator",
         )
-    if isinstance(real, types.FunctionType | types.BuiltinFunctionType) and not is_operation(real):
-        _unsupported(t, value)
-    if isinstance(real, types.ModuleType):
+    if isinstance(real, _NO_ARGUMENTS) and not is_operation(real):
         _unsupported(t, value)
     return real, real
 
@@ -81,8 +77,6 @@ def _payload(t: Tracer, value: Known | PayloadValue) -> Pair:
 def _tuple(t: Tracer, value: TupleValue) -> Pair:
     nodes, fakes = lower_all(t, _forced(t, value.items))
     kind = value.cls
-    if kind is tuple:
-        return tuple(nodes), tuple(fakes)
     if kind is torch.Size:
         return tuple(nodes), torch.Size(fakes)
     if hasattr(kind, "_fields"):
@@ -142,8 +136,6 @@ _LOWERINGS: dict[type, Callable[..., Pair]] = {
     ListValue: _list,
     DictValue: _dict,
     SliceValue: _slice,
-    OpaqueValue: _unsupported,
     FunctionValue: _function,
-    BoundMethod: _unsupported,
     Lazy: lambda t, value: lower(t, t.force(value)),
 }

@@ -9,7 +9,6 @@ import torch
 
 from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue, TupleValue, fresh_dict
-from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -80,8 +79,3 @@ def _item(t: Tracer, family: TensorFamily, node: Any, key: Any, item: Any) -> Va
         return known
     inner = family.add_node(t, "call_function", operator.getitem, (node, key), {}, item)
     return wrap_result(t, family, inner, item)
-
-
-def is_tensor(value: Value) -> bool:
-    """Whether a value is a tensor."""
-    return type(value) is TensorValue
