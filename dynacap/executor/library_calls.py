@@ -8,7 +8,7 @@ from dynacap import marks
 from dynacap.backends.torch_surface import is_operation
 from dynacap.errors import SkipFrame, UserError
 from dynacap.executor.inline import Kwargs
-from dynacap.values.base import Const, NotConstant, Value, constant_or
+from dynacap.values.base import NotConstant, Value, constant_or
 from dynacap.values.data_model.calls import call_known
 from dynacap.values.natives import find_native
 from dynacap.values.tensor.overrides import is_asked
@@ -35,14 +35,11 @@ def _marked(m: Machine, mark: marks.Mark, real: Any, args: list[Value], kwargs: 
     if mark.kind == "allow":
         return m.tensors.call(m, real, args, kwargs)
     if mark.kind == "graph_break":
-        said = [*args, *kwargs.values()]
-        text = said[0].constant() if said and type(said[0]) is Const else ""
-        return m.graph_break("explicit-break", str(text) or "graph_break() is called")
+        return m.graph_break("explicit-break", _said(args, kwargs) or "graph_break() is called")
     if mark.kind == "skip_frame":
-        said = [constant_or(value, "") for value in (*args, *kwargs.values())]
         if len(m.frames) == 1 and m.depth == 0:
-            raise SkipFrame("skip-frame", str(said[0]) if said else "")
-        return m.graph_break("skip-frame", str(said[0]) if said else "")
+            raise SkipFrame("skip-frame", _said(args, kwargs))
+        return m.graph_break("skip-frame", _said(args, kwargs))
     if mark.kind == "forbid":
         raise UserError(f"{real.__qualname__}, which forbid_in_graph() marks, is captured")
     if mark.kind == "constant":
@@ -51,6 +48,11 @@ def _marked(m: Machine, mark: marks.Mark, real: Any, args: list[Value], kwargs: 
         "disabled",
         f"{real.__qualname__} is marked with disable" + (f": {mark.reason}" if mark.reason else ""),
     )
+
+
+def _said(args: list[Value], kwargs: Kwargs) -> str:
+    """The reason that a mark of the user's was given."""
+    return str(next((constant_or(value, "") for value in (*args, *kwargs.values())), ""))
 
 
 def _constant_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Value:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from itertools import takewhile
+from typing import Any, ClassVar, NoReturn
 
-from dynacap.values.base import Const, UserRaise, Value, fields
+from dynacap.values.base import Const, UserRaise, Value, fields, is_none
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model import advance, binary_op, compare, drain, is_same, iterate, truth
 from dynacap.values.iterator import IteratorValue
@@ -23,13 +24,8 @@ class MapIterator(IteratorValue):
     cls: type = map
 
     def step(self, t: Tracer) -> Value | None:
-        taken = []
-        for source in self.sources:
-            found = advance(t, source)
-            if found is None:
-                return None
-            taken.append(found)
-        return t.call(self.function, taken)
+        taken = next_of_each(t, self.sources)
+        return t.call(self.function, taken) if len(taken) == len(self.sources) else None
 
     def recipe(self, t: Tracer) -> Recipe:
         return self.cls, [self.function, *self.sources]
@@ -42,9 +38,13 @@ class StarmapIterator(MapIterator):
 
     def step(self, t: Tracer) -> Value | None:
         found = advance(t, self.sources[0])
-        if found is None:
-            return None
-        return t.call(self.function, elements(t, found))
+        return None if found is None else t.call(self.function, elements(t, found))
+
+
+def next_of_each(t: Tracer, iterators: list[Value]) -> list[Value]:
+    """The next element of each, up to the first that has none."""
+    found = (advance(t, iterator) for iterator in iterators)
+    return list(takewhile(lambda item: item is not None, found))  # type: ignore[arg-type]
 
 
 def elements(t: Tracer, obj: Value) -> list[Value]:
@@ -69,10 +69,7 @@ class FilterIterator(IteratorValue):
         return None
 
     def _holds(self, t: Tracer, item: Value) -> bool:
-        function = self.function
-        if type(function) is Const and function.value is None:
-            return truth(t, item)
-        return truth(t, t.call(function, [item]))
+        return truth(t, item if is_none(self.function) else t.call(self.function, [item]))
 
     def recipe(self, t: Tracer) -> Recipe:
         return self.cls, [self.function, self.origin]
@@ -88,36 +85,27 @@ class ZipIterator(IteratorValue):
     strict: bool
 
     def step(self, t: Tracer) -> Value | None:
-        if not self.origins:
-            return None
-        taken = []
-        for index, origin in enumerate(self.origins):
-            found = advance(t, origin)
-            if found is None:
-                if self.strict:
-                    self._check_end(t, index)
-                return None
-            taken.append(found)
-        return TupleValue(taken)
+        taken = next_of_each(t, self.origins)
+        if len(taken) == len(self.origins):
+            return TupleValue(taken) if taken else None
+        if self.strict:
+            self._check_end(t, len(taken))
+        return None
 
     def _check_end(self, t: Tracer, ended: int) -> None:
         if ended > 0:
-            t.raise_error(
-                ValueError, f"zip() argument {ended + 1} is shorter than argument{_plural(ended)}"
-            )
+            _refuse_lengths(t, ended, "shorter")
         for index in range(1, len(self.origins)):
             if advance(t, self.origins[index]) is not None:
-                t.raise_error(
-                    ValueError,
-                    f"zip() argument {index + 1} is longer than argument{_plural(index)}",
-                )
+                _refuse_lengths(t, index, "longer")
 
     def recipe(self, t: Tracer) -> Recipe:
         return zip_strict if self.strict else zip, self.origins
 
 
-def _plural(count: int) -> str:
-    return " 1" if count == 1 else f"s 1-{count}"
+def _refuse_lengths(t: Tracer, index: int, how: str) -> NoReturn:
+    others = " 1" if index == 1 else f"s 1-{index}"
+    t.raise_error(ValueError, f"zip() argument {index + 1} is {how} than argument{others}")
 
 
 def zip_strict(*origins: Any) -> Iterator[Any]:

@@ -52,11 +52,16 @@ def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
     if check is _PROTOCOL_CHECK:
         return _follows_protocol(t, obj, cls)
     if check in _KEEPS:
-        if issubclass(obj.cls, cls):
-            return True
-        _guard_registrations(t, obj.cls, cls)
-        return issubclass(claimed_class(t, obj), cls)
+        return _inherits(t, obj, cls)
     return truth(t, call_special(t, classinfo, "__instancecheck__", [obj]))
+
+
+def _inherits(t: Tracer, obj: Value, cls: type) -> bool:
+    """What classes answer that have no ``__instancecheck__`` of their own."""
+    if issubclass(obj.cls, cls):
+        return True
+    _guard_registrations(t, obj.cls, cls)
+    return issubclass(claimed_class(t, obj), cls)
 
 
 _registrations: weakref.WeakKeyDictionary[Tracer, Registrations] = weakref.WeakKeyDictionary()
@@ -196,12 +201,7 @@ def _is_abstract(t: Tracer, self: Value, /) -> Value:
     return Const(any(word is not None and truth(t, word) for word in said))
 
 
-@handles(*_KEEPS)
-def _instancecheck(t: Tracer, cls: Known, instance: Value) -> Value:
-    if issubclass(instance.cls, cls.value):
-        return Const(True)
-    _guard_registrations(t, instance.cls, cls.value)
-    return Const(issubclass(claimed_class(t, instance), cls.value))
+handles(*_KEEPS)(lambda t, cls, instance: Const(_inherits(t, instance, cls.value)))
 
 
 @handles(type.__subclasscheck__, abc.ABCMeta.__subclasscheck__)
