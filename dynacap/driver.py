@@ -8,7 +8,6 @@ with the frame hook active so that what it calls may be captured; the next regio
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import weakref
 from collections.abc import Callable
@@ -27,16 +26,11 @@ from dynacap.hook.bodies import is_body
 from dynacap.hook.deaths import let_go
 from dynacap.hook.protocol import Finish
 from dynacap.place import Place, hidden_codes as place_codes
+from dynacap.resume.layout import GENERATOR_FLAGS
 from dynacap.running import Runner, Values, ended, hidden_codes, taken, without_ours
 from dynacap.suspend import Suspend, suspend_watched
 from dynacap.torch_compile import compiles_late, skip_code
 
-_NO_FRAMES = (
-    inspect.CO_GENERATOR
-    | inspect.CO_COROUTINE
-    | inspect.CO_ASYNC_GENERATOR
-    | inspect.CO_ITERABLE_COROUTINE
-)
 MAX_CHAIN = 32
 set_suspend_type(Suspend)
 Sites = tuple[Site, ...]
@@ -310,7 +304,7 @@ class Driver:
         wrapped = marks.wrapped_by_torch(function)
         if wrapped is not None:
             return functools.partial(self._run_wrapped, wrapped)
-        if mark is not None or code.co_flags & _NO_FRAMES or not self.wanted(function, code):
+        if mark is not None or code.co_flags & GENERATOR_FLAGS or not self.wanted(function, code):
             return None
         if is_body(code) and not self.session.options.everything:
             return None  # it runs once: to capture it would never pay

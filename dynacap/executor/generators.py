@@ -13,7 +13,8 @@ from dynacap.executor.frame import Frame
 from dynacap.executor.outside_generators import read_frame
 from dynacap.guards.relations import Predicate
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import Const, UserRaise, Value
+from dynacap.resume.layout import GENERATOR_FLAGS
+from dynacap.values.base import Const, UserRaise, Value, is_none
 from dynacap.values.data_model.items import stop_value
 from dynacap.values.function import FunctionValue, GeneratorValue
 from dynacap.values.iterator import IteratorValue
@@ -23,13 +24,12 @@ from dynacap.values.object import ExceptionValue
 if TYPE_CHECKING:
     from dynacap.executor.machine import Machine
 
-_ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 _YIELD_FROM = 2  # operand of the RESUME that follows a yield inside ``yield from``; 3: ``await``
 
 
 def is_suspendable(code: types.CodeType) -> bool:
     """Whether a call of this code makes a generator or coroutine instead of running."""
-    return bool(code.co_flags & (inspect.CO_GENERATOR | _ASYNC))
+    return bool(code.co_flags & GENERATOR_FLAGS)
 
 
 def make_generator(m: Machine, fn: FunctionValue, frame: Frame) -> Value:
@@ -84,7 +84,7 @@ def _start(m: Machine, gen: GeneratorValue, sent: Value | None, thrown: Value | 
     if thrown is not None:
         gen.state = "done"
         _throw_outright(m, thrown)
-    if sent is not None and not (isinstance(sent, Const) and sent.value is None):
+    if sent is not None and not is_none(sent):
         text = f"can't send non-None value to a just-started {gen.cls.__name__}"
         m.raise_error(TypeError, text)
 
@@ -119,8 +119,7 @@ def _run(m: Machine, gen: GeneratorValue, frame: Frame, thrown: Value | None) ->
     if frame.instructions[frame.index].op == "RETURN_VALUE":
         gen.state = "done"
         generator_ended(m, frame)
-        is_none = isinstance(value, Const) and value.value is None
-        raise UserRaise(ExceptionValue(StopIteration, [] if is_none else [value]))
+        raise UserRaise(ExceptionValue(StopIteration, [] if is_none(value) else [value]))
     gen.state = "suspended"
     m.finalizers.suspended(gen)
     return value

@@ -199,11 +199,12 @@ def is_outside(value: Value) -> bool:
 
 def is_const(value: Value) -> bool:
     """Whether the value is an immutable object known to capture."""
-    try:
-        value.constant()
-    except NotConstant:
-        return False
-    return True
+    return constant_or(value, MISSING) is not MISSING
+
+
+def real_of_known(value: Value) -> Any:
+    """The object itself where capture knows it by identity, else MISSING."""
+    return value.value if isinstance(value, (Const, Known)) else MISSING
 
 
 def is_none(value: Value) -> bool:

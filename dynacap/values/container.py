@@ -269,18 +269,15 @@ class DictValue(Stored):
             found = self.keyvals[key] = t.outside_key_value(self, key)
         return found
 
-    def values(self, t: Tracer) -> list[Value]:
-        """The values in order."""
-        return [self._present(t, key) for key in self.keys(t)]
-
-    def items(self, t: Tracer) -> list[tuple[Value, Value]]:
-        """Pairs of key and value in order."""
-        return [(self.key_value(t, key), self._present(t, key)) for key in self.keys(t)]
-
-    def _present(self, t: Tracer, key: Key) -> Value:
+    def present(self, t: Tracer, key: Key) -> Value:
+        """The value under a key that is there."""
         value = self.get(t, key)
         assert value is not None
         return value
+
+    def items(self, t: Tracer) -> list[tuple[Value, Value]]:
+        """Pairs of key and value in order."""
+        return [(self.key_value(t, key), self.present(t, key)) for key in self.keys(t)]
 
     def release(self) -> None:
         Stored.release(self)

@@ -248,11 +248,8 @@ def dict_entry(t: Tracer, over: DictValue, key: object, kind: str) -> Value:
     """A dict's entry as ``keys()``, ``values()`` or ``items()`` shows it."""
     if kind == "keys":
         return over.key_value(t, key)
-    value = over.get(t, key)
-    assert value is not None
-    if kind == "values":
-        return value
-    return TupleValue([over.key_value(t, key), value])
+    value = over.present(t, key)
+    return value if kind == "values" else TupleValue([over.key_value(t, key), value])
 
 
 class SequenceIterator(IndexIterator):

@@ -41,10 +41,7 @@ _TYPE_FIELDS = frozenset(
 
 def get_attribute(t: Tracer, obj: Value, name: str) -> Value:
     """``getattr(obj, name)``; raises AttributeError in the traced program if there is none."""
-    found = find_attribute(t, obj, name)
-    if found is None:
-        no_attribute(t, obj, name)
-    return found
+    return find_attribute(t, obj, name) or no_attribute(t, obj, name)
 
 
 def find_attribute(t: Tracer, obj: Value, name: str) -> Value | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynacap.guards.raw import IMMUTABLE_TYPE, derives
-from dynacap.values.base import MISSING, Alias, Const, Known, UnreadConst, Value
+from dynacap.values.base import MISSING, Alias, Const, Known, UnreadConst, Value, real_of_known
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.calls import call_special, compute, fold
 from dynacap.values.data_model.refusals import refuse
@@ -62,11 +62,11 @@ def binary_op(t: Tracer, symbol: str, left: Value, right: Value) -> Value:
         computed: Value | None = t.tensors.symbols.arithmetic(t, symbol.rstrip("="), left, right)
         if computed is not None:
             return computed
+    target = inplace_op if inplace else plain_op
     if isinstance(left, Const) and isinstance(right, Const):  # a tuple may give itself
-        folded = fold(t, inplace_op if inplace else plain_op, [left, right], {})
+        folded = fold(t, target, [left, right], {})
         if folded is not None:
             return folded
-    target = inplace_op if inplace else plain_op
     if type(left) is not PayloadValue and t.tensors.takes_binary(left, right):
         return t.tensors.call(t, target, [left, right], {})
     if inplace and _is_of_numbers(t, left, f"__i{name}__"):
@@ -194,7 +194,7 @@ def is_same(t: Tracer, left: Value, right: Value) -> bool:
         return True
     if _is_empty_tuple(left) and _is_empty_tuple(right):
         return True  # there is only one
-    known_left, known_right = _identity(left), _identity(right)
+    known_left, known_right = real_of_known(left), real_of_known(right)
     if known_left is not MISSING and known_right is not MISSING:
         return known_left is known_right
     if left.source is not None and right.source is not None and left.cls is right.cls:
@@ -204,11 +204,6 @@ def is_same(t: Tracer, left: Value, right: Value) -> bool:
 
 def _is_empty_tuple(value: Value) -> bool:
     return type(value) is TupleValue and value.cls is tuple and not value.items
-
-
-def _identity(value: Value) -> Any:
-    """The very object where capture knows it; small constants are compared as CPython would."""
-    return value.value if isinstance(value, (Const, Known)) else MISSING
 
 
 def truth(t: Tracer, value: Value) -> bool:
@@ -243,4 +238,4 @@ def _folds(value: Value) -> bool:
 
 
 def _not_implemented(value: Value) -> bool:
-    return isinstance(value, (Const, Known)) and value.value is NotImplemented
+    return real_of_known(value) is NotImplemented

@@ -74,10 +74,7 @@ def _vars(t: Tracer, obj: Value | None = None, /) -> Value:
 @handles(*methods("__getattribute__", object, *BUILT_IN))
 def _getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
     text = name_of(t, name)
-    found = generic_attribute(t, self, text)
-    if found is None:
-        no_attribute(t, self, text)
-    return found
+    return generic_attribute(t, self, text) or no_attribute(t, self, text)
 
 
 @handles(type.__getattribute__)
@@ -85,10 +82,7 @@ def _type_getattribute(t: Tracer, self: Value, name: Value, /) -> Value:
     text = name_of(t, name)
     if type(self) is not Known:
         return dm.get_attribute(t, self, text)
-    found = type_attribute(t, self, text)
-    if found is None:
-        no_attribute(t, self, text)
-    return found
+    return type_attribute(t, self, text) or no_attribute(t, self, text)
 
 
 def _register_changes(owner: type) -> None:

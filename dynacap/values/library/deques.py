@@ -8,7 +8,7 @@ from dynacap.values.base import Const, UserRaise, Value
 from dynacap.values.container import ListValue
 from dynacap.values.data_model import walk
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import handles, index_of, is_none
+from dynacap.values.library.handlers import giving_self, handles, index_of, is_none
 from dynacap.values.library.sequences import bounded, find
 from dynacap.values.stand_in import run, shown
 from dynacap.values.tracer import Tracer
@@ -40,10 +40,7 @@ def extend(t: Tracer, self: ListValue, iterable: Value, /) -> None:
         _fill(t, self, bounded(self, [*self.items, item]))
 
 
-@handles(deque.__iadd__)
-def _iadd(t: Tracer, self: ListValue, iterable: Value, /) -> Value:
-    extend(t, self, iterable)
-    return self
+handles(deque.__iadd__)(giving_self(extend))
 
 
 @handles(deque.extendleft)

@@ -18,6 +18,7 @@ from dynacap.values.library import sets
 from dynacap.values.library.handlers import (
     Operation,
     handles,
+    handles_both,
     handles_each,
     methods,
     not_implemented,
@@ -57,15 +58,13 @@ def view_contains(t: Tracer, self: DictView, item: Value) -> bool:
 def _register_set_operation(
     operation: Callable[..., Any], combine: Callable[[sets.Keyed, sets.Keyed], sets.Keyed]
 ) -> None:
-    def combined(t: Tracer, left: Value, right: Value) -> Value:
+    def combined(t: Tracer, left: Value, right: Value, /) -> Value:
         """What a real set operation gives for views, and for other iterables beside them."""
         operands = [sets.walked_once(t, left), sets.walked_once(t, right)]
         keyed = combine(*(sets.keyed_of(t, each) for each in operands))
         return sets.made_by(t, operation, operands, keyed)
 
-    name = operation.__name__.strip("_")
-    handles(*methods(f"__{name}__", *VIEWS))(lambda t, self, other, /: combined(t, self, other))
-    handles(*methods(f"__r{name}__", *VIEWS))(lambda t, self, other, /: combined(t, other, self))
+    handles_both(operation.__name__.strip("_"), combined, *VIEWS)
 
 
 _register_set_operation(operator.and_, sets.intersect)

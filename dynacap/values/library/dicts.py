@@ -13,6 +13,7 @@ from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import (
     NONE,
     Operation,
+    giving_self,
     handles,
     handles_each,
     is_none,
@@ -195,9 +196,7 @@ def _pop_end(t: Tracer, self: DictValue, last: Value = Const(True)) -> Value:
         kind: Any = OrderedDict if issubclass(self.cls, OrderedDict) else dict
         t.raise_real(error_of(kind.popitem, kind()))
     key = keys[-1 if last.constant() else 0]
-    value = self.get(t, key)
-    assert value is not None
-    pair = TupleValue([self.key_value(t, key), value])
+    pair = TupleValue([self.key_value(t, key), self.present(t, key)])
     self.delete(t, key)
     self.swept |= self.cls is dict
     return pair
@@ -206,13 +205,11 @@ def _pop_end(t: Tracer, self: DictValue, last: Value = Const(True)) -> Value:
 @handles(OrderedDict.move_to_end)
 def _move_to_end(t: Tracer, self: DictValue, key: Value, last: Value = Const(True)) -> None:
     host_key = t.key_of(key)
-    value = self.get(t, host_key)
-    if value is None:
+    if self.get(t, host_key) is None:
         raise_with(t, KeyError, key)
     others = [] if last.constant() else [k for k in self.keys(t) if k != host_key]
     for one in (host_key, *others):
-        value, keyval = self.get(t, one), self.key_value(t, one)
-        assert value is not None
+        value, keyval = self.present(t, one), self.key_value(t, one)
         self.delete(t, one)
         self.set(t, one, keyval, value)
 
@@ -256,10 +253,7 @@ def _ror(t: Tracer, self: DictValue, other: Value, /) -> Value:
     return made
 
 
-@handles(*methods("__ior__", *_ALL))
-def _ior(t: Tracer, self: DictValue, other: Value, /) -> Value:
-    merge(t, self, other)
-    return self
+handles(*methods("__ior__", *_ALL))(giving_self(merge))
 
 
 def equal_dicts(t: Tracer, left: DictValue, right: Value, wanted: bool) -> Value:
@@ -271,10 +265,7 @@ def equal_dicts(t: Tracer, left: DictValue, right: Value, wanted: bool) -> Value
     if (keys != others) if ordered else (set(keys) != set(others)):
         return Const(not wanted)
     for key in keys:
-        a, b = left.get(t, key), right.get(t, key)
-        assert a is not None
-        assert b is not None
-        if not same_or_equal(t, a, b):
+        if not same_or_equal(t, left.present(t, key), right.present(t, key)):
             return Const(not wanted)
     return Const(wanted)
 

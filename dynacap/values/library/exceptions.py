@@ -16,7 +16,7 @@ from dynacap.values.data_model import find_attribute, get_attribute, set_attribu
 from dynacap.values.data_model.attributes import part_of
 from dynacap.values.data_model.exceptions import init_exception, new_exception
 from dynacap.values.iterator_builtins import elements
-from dynacap.values.library.handlers import NONE, Operation, handles, methods
+from dynacap.values.library.handlers import NONE, Operation, giving_self, handles, methods
 from dynacap.values.library.text import to_repr, to_str
 from dynacap.values.natives import setter
 from dynacap.values.object import ExceptionValue, TracebackValue
@@ -107,12 +107,7 @@ def _outside_field(t: Tracer, exc: ExceptionValue, name: str) -> Value:
     return part_of(t, getattr(exc.real, name), exc, name)
 
 
-@handles(_FIELDS["__traceback__"])
-def _traceback(t: Tracer, self: Value, /) -> Value:
-    return traceback_of(t, self)
-
-
-def traceback_of(t: Tracer, self: Value) -> Value:
+def traceback_of(t: Tracer, self: Value, /) -> Value:
     """The traceback that an exception has now."""
     exc = _expect(t, self)
     if not exc.trail:
@@ -120,6 +115,9 @@ def traceback_of(t: Tracer, self: Value) -> Value:
     if exc.traceback is None or exc.traceback.trail != exc.trail:
         exc.traceback = TracebackValue(exc, list(exc.trail))
     return exc.traceback
+
+
+handles(_FIELDS["__traceback__"])(traceback_of)
 
 
 @setter(_FIELDS["__traceback__"])
@@ -144,10 +142,7 @@ def _before(t: Tracer, exc: ExceptionValue) -> Value:
     return _outside_field(t, exc, "__traceback__")
 
 
-@handles(BaseException.with_traceback)
-def _with_traceback(t: Tracer, self: Value, tb: Value, /) -> Value:
-    _set_traceback(t, self, tb)
-    return self
+handles(BaseException.with_traceback)(giving_self(_set_traceback))
 
 
 @handles(

@@ -15,11 +15,11 @@ from dynacap.values.base import (
     MISSING,
     NONE as NONE,
     Const,
-    Known,
     NotConstant,
     Value,
     constant_or,
     is_none as is_none,
+    real_of_known as real_of_known,
 )
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.data_model.calls import C_METHODS, call_special
@@ -78,6 +78,22 @@ def handles_each(operations: Mapping[str, Operation], *owners: type) -> None:
     """The same for the methods of these names that these types declare, one row a name."""
     for name, operation in operations.items():
         handles(*methods(name, *owners))(operation)
+
+
+def giving_self(change: Callable[..., Value | None]) -> Operation:
+    """The same change as an operation that gives the object: ``a += b`` and its kin."""
+
+    def operate(t: Tracer, self: Value, other: Value, /) -> Value:
+        change(t, self, other)
+        return self
+
+    return operate
+
+
+def handles_both(name: str, operation: Operation, *owners: type) -> None:
+    """A binary operator and its reflected form."""
+    handles(*methods(f"__{name}__", *owners))(operation)
+    handles(*methods(f"__r{name}__", *owners))(lambda t, self, other, /: operation(t, other, self))
 
 
 def _adapter(function: Operation, target: Any) -> Callable[..., Value]:
@@ -143,11 +159,6 @@ def constant_of(t: Tracer, value: Value, what: str) -> Any:
         return value.constant()
     except NotConstant:
         return t.graph_break("not-constant", f"{what} is {value.describe()}")
-
-
-def real_of_known(value: Value) -> Any:
-    """The object itself where capture knows it by identity, else MISSING."""
-    return value.value if isinstance(value, (Const, Known)) else MISSING
 
 
 def index_of(t: Tracer, value: Value, message: str = "") -> int:

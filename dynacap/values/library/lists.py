@@ -10,7 +10,7 @@ from dynacap.values.container import ListValue
 from dynacap.values.data_model import advance, compare, iterate, truth, unpack
 from dynacap.values.data_model.items import ask_length
 from dynacap.values.iterator import ReversedListIterator
-from dynacap.values.library.handlers import handles, is_none
+from dynacap.values.library.handlers import giving_self, handles, is_none
 from dynacap.values.library.sequences import find
 from dynacap.values.stand_in import run
 from dynacap.values.tracer import Tracer
@@ -52,10 +52,7 @@ def _extend_from(t: Tracer, self: ListValue, iterable: Value) -> None:
         self.extend([item])
 
 
-@handles(list.__iadd__)
-def _iadd(t: Tracer, self: ListValue, iterable: Value, /) -> Value:
-    extend(t, self, iterable)
-    return self
+handles(list.__iadd__)(giving_self(extend))
 
 
 @handles(list.remove)

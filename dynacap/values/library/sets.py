@@ -20,6 +20,7 @@ from dynacap.values.library.handlers import (
     NONE,
     as_storage,
     handles,
+    handles_both,
     methods,
     not_implemented,
     raise_with,
@@ -243,20 +244,14 @@ def apply(t: Tracer, self: SetValue, method: str, combine: Combine, other: Value
 def _register_operators(symbol: str, inplace: str, combine: Combine) -> None:
     """``a | b``, ``a |= b`` or their kin, between sets only."""
 
-    def combined(t: Tracer, left: Value, right: Value) -> Value:
+    def combined(t: Tracer, left: Value, right: Value, /) -> Value:
         left, right = as_storage(t, left), as_storage(t, right)
         if not isinstance(left, SetValue) or not isinstance(right, SetValue):
             return not_implemented()
         method = method_of(left, f"__{symbol}__")
         return made_by(t, method, [left, right], combine(left.items, right.items))
 
-    @handles(*methods(f"__{symbol}__", *_BOTH))
-    def operate(t: Tracer, self: SetValue, other: Value, /) -> Value:
-        return combined(t, self, other)
-
-    @handles(*methods(f"__r{symbol}__", *_BOTH))
-    def operate_reflected(t: Tracer, self: SetValue, other: Value, /) -> Value:
-        return combined(t, other, self)
+    handles_both(symbol, combined, *_BOTH)
 
     @handles(*methods(f"__i{symbol}__", *_BOTH))
     def operate_inplace(t: Tracer, self: SetValue, other: Value, /) -> Value:
