@@ -7,9 +7,12 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any
 
+import torch
+
 from dynacap.backends.native.c.lanes import in_lanes, lane
 from dynacap.backends.native.c.operations import clause, combine, operation
 from dynacap.backends.native.c.prelude import RESERVED, prelude
+from dynacap.backends.native.c.strips import STAGE, in_strips, width
 from dynacap.backends.native.c.types import (
     COMPUTED,
     HALVES,
@@ -36,9 +39,11 @@ from dynacap.backends.native.loops.expression import (
 from dynacap.backends.native.loops.index import Axis, Index, Quotient
 from dynacap.backends.native.loops.kernel import Fold, Kernel, Loop, Statement, Store
 from dynacap.backends.native.loops.program import Buffer
+from dynacap.backends.native.schedule.cost import cost_of
 from dynacap.backends.native.schedule.folds import identity, total_dtype
 
 _ON_STACK = 1 << 16  # bytes
+_LONG_TEXT = 400  # characters: a truth value is not written out twice
 _SHORT = 4  # a loop of fewer rounds is unrolled by the compiler and needs no vectors
 _LOOPS_OWN = re.compile(
     r"(row|[ijvsdr])\d*b?|(tile|bound)\d+|lane|turn|fault"
@@ -66,8 +71,9 @@ def c_name(buffer: Buffer) -> str:
 class _Scope:
     """A block of C: its lines so far, and the values that it has names for."""
 
-    def __init__(self, axes: Iterable[Axis] = ()) -> None:
+    def __init__(self, axes: Iterable[Axis] = (), stages: bool = False) -> None:
         self.lines: list[str] = []
+        self.stages: list[tuple[str, str]] | None = [] if stages else None
         self.axes = set(axes)
         self.names: dict[int, str] = {}
         self.locals: set[str] = set()
@@ -87,6 +93,7 @@ class _Writer:
         self.number_of: dict[int, int] = {}
         self.alive: list[Expression] = []  # so that ids stay what they are
         self.depth_of: dict[int, int] = {}
+        self.waiting: dict[int, float] = {}  # the cost of what a value's text computes
 
     def lines(self) -> Iterable[str]:
         """The function's lines."""
@@ -121,7 +128,11 @@ class _Writer:
         return [f"free({c_name(buffer)});" for buffer, _ in pairs if large]
 
     def _line(self, text: str) -> None:
-        self.scopes[-1].lines.append(text)
+        scope = self.scopes[-1]
+        if scope.stages is None:
+            scope.lines.append(text)
+        else:
+            scope.stages.append(("", text))
 
     def _statements(self, body: Sequence[Statement], around: Loop | None = None) -> None:
         stores: list[Store] = []
@@ -153,6 +164,9 @@ class _Writer:
         if loop.lanes:
             self._in_lanes(loop)
             return
+        if numbers := width(loop):
+            self._in_strips(loop, numbers)
+            return
         axes, inner = [loop.axis], loop
         while loop.parallel and _only_loop(inner):
             inner = inner.body[0]  # type: ignore[assignment]
@@ -180,6 +194,12 @@ class _Writer:
         self.scopes[-1].lines += in_lanes(loop, list(map(_total, loop.folds)), body)
         for fold in loop.folds:
             self._finish(fold)
+
+    def _in_strips(self, loop: Loop, numbers: int) -> None:
+        self.scopes.append(_Scope([loop.axis], stages=True))
+        self._statements(loop.body)
+        stages = self.scopes.pop().stages or []
+        self.scopes[-1].lines += in_strips(loop, numbers, stages)
 
     def _pragma(self, loop: Loop, depth: int) -> None:
         words = []
@@ -276,13 +296,32 @@ class _Writer:
             return text
         # What is overwritten is read before any store, as what runs in place takes for granted.
         overwritten = isinstance(node, Load) and node.buffer in self.kernel.writes
-        if uses < 2 and number not in outer and not overwritten:
+        scope = self.scopes[self.depth_of[number]]
+        used = uses > 1 or number in outer
+        if not (overwritten or self._is_kept(node, number, scope, len(text), used)):
             return text
         name = f"v{next(self.fresh)}"
-        scope = self.scopes[self.depth_of[number]]
-        scope.lines.append(f"const {COMPUTED[node.dtype]} {name} = {text};")
+        if scope.stages is None:
+            scope.lines.append(f"const {COMPUTED[node.dtype]} {name} = {text};")
+        else:
+            scope.stages.append((f"{COMPUTED[node.dtype]} {name}", f"{name}[lane] = {text};"))
+            name = f"{name}[lane]"
         scope.names[number] = name
+        self.waiting[number] = 0
         return name
+
+    def _is_kept(
+        self, node: Expression, number: int, scope: _Scope, length: int, used: bool
+    ) -> bool:
+        """Whether a value has a name: if it is used more than once; by strips, where operations
+        have come together, and if it is a truth value, whose vectors would be packed, seldom."""
+        if scope.stages is None:
+            return used
+        before = sum(self.waiting.get(self.number_of[id(each)], 0) for each in below(node))
+        self.waiting[number] = cost_of(node) + before
+        if node.dtype is torch.bool:
+            return length > _LONG_TEXT
+        return used or self.waiting[number] >= STAGE
 
     def _spelled(self, node: Expression, texts: dict[int, str]) -> str:
         self.texts = texts

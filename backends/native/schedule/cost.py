@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from dynacap.backends.native.loops.expression import Expression, Load, Op, is_rounded, walk
+from dynacap.backends.native.loops.expression import (
+    Expression,
+    Load,
+    Op,
+    below,
+    is_rounded,
+    walk,
+)
 from dynacap.backends.native.loops.program import Buffer
 
 # Vectorised float32 on a recent x86; what is not named costs as much as an addition.
@@ -30,10 +37,11 @@ def large(buffer: Buffer) -> bool:
 
 def cost(*roots: Expression) -> float:
     """The cost of computing expressions once, each load one unit."""
-    return sum(map(_node_cost, walk(*roots)))
+    return sum(map(cost_of, walk(*roots)))
 
 
-def _node_cost(node: Expression) -> float:
+def cost_of(node: Expression) -> float:
+    """The cost of one operation, or of a load."""
     if isinstance(node, Op):
         if node.name == "cast" and node.dtype is node.args[0].dtype and is_rounded(node.args[0]):
             return 0.0
@@ -43,9 +51,18 @@ def _node_cost(node: Expression) -> float:
 
 def hardest(root: Expression) -> float:
     """The cost of the one operation that costs most."""
-    return max(map(_node_cost, walk(root)), default=0)
+    return max(map(cost_of, walk(root)), default=0)
+
+
+def longest(*roots: Expression) -> float:
+    """The cost of what comes one after the other, each operation with what the one before gave."""
+    waited: dict[int, float] = {}
+    for node in walk(*roots):
+        before = max((waited.get(id(each), 0.0) for each in below(node)), default=0.0)
+        waited[id(node)] = before + cost_of(node)
+    return max(waited.values(), default=0.0)
 
 
 def heavy(root: Expression) -> float:
     """The cost of the operations alone."""
-    return sum(_node_cost(node) for node in walk(root) if isinstance(node, Op))
+    return sum(cost_of(node) for node in walk(root) if isinstance(node, Op))
