@@ -17,7 +17,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -55,6 +55,7 @@ from dynacap.values.tensor.value import NodeValue, TensorValue
 _LITERALS = (bool, int, str, bytes, type(None), type(Ellipsis))
 _RESERVED = {"graph", "entry", "outputs", *dir(builtins)}
 Rule = Callable[["Emitter", Any], str]
+SomeRule = TypeVar("SomeRule")
 
 
 class _NotMadeYet(Exception):
@@ -99,6 +100,13 @@ class Emitter:
         name = self.args.get(source)
         if name is None:
             name = self.args[source] = self.fresh(source.name())
+        return name
+
+    def output(self, node: Any) -> str:
+        """The name of what a node of the graph gives."""
+        name = self.outputs.get(node)
+        if name is None:
+            name = self.outputs[node] = self.fresh(node.name)
         return name
 
     def constant(self, obj: Any, wanted: str = "const") -> str:
@@ -194,10 +202,9 @@ class Emitter:
         real = getattr(value, "real", None)
         if real is not None:
             return self.constant(real, type(real).__name__.lower())
-        for cls in type(value).__mro__:
-            rule = _RULES.get(cls)
-            if rule is not None:
-                return rule(self, value)
+        rule = rule_for(_RULES, value)
+        if rule is not None:
+            return rule(self, value)
         rebuild: Any = getattr(value, "rebuild", None)
         if rebuild is None:
             self.machine.graph_break(
@@ -244,6 +251,11 @@ class Emitter:
         return ", ".join(pairs)
 
 
+def rule_for(rules: dict[type, SomeRule], value: Value) -> SomeRule | None:
+    """The rule for the nearest class of a value that has one."""
+    return next((rules[cls] for cls in type(value).__mro__ if cls in rules), None)
+
+
 def _is_literal(value: Any) -> bool:
     if type(value) is float:
         return math.isfinite(value) and not (value == 0.0 and math.copysign(1.0, value) < 0)
@@ -263,25 +275,15 @@ def _const(e: Emitter, value: Const) -> str:
 
 
 def _node(e: Emitter, value: NodeValue) -> str:
-    node = value.node
-    name = e.outputs.get(node)
-    if name is None:
-        name = e.outputs[node] = e.fresh(node.name)
-        if isinstance(value, TensorValue) and is_tracked(value.fake):
-            what = "a tensor that a transform recorded lives on"
-            e.machine.graph_break("function-transform", what, before=node.meta["step"])
+    if isinstance(value, TensorValue) and is_tracked(value.fake):
+        what = "a tensor that a transform recorded lives on"
+        e.machine.graph_break("function-transform", what, before=value.node.meta["step"])
+    name = e.output(value.node)
     if type(value) is TensorValue and value.cls is not torch.Tensor:
         name = e.let("tensor", f"{e.helper(torch.Tensor.as_subclass)}({name}, {e.kind(value.cls)})")
     if isinstance(value, TensorValue) and value.attrs is not None:
         e.built(value, name)
         e.fill_attributes(value, name)
-    return name
-
-
-def _symbol(e: Emitter, value: SymbolValue) -> str:
-    name = e.outputs.get(value.node)
-    if name is None:
-        name = e.outputs[value.node] = e.fresh(value.node.name)
     return name
 
 
@@ -483,7 +485,7 @@ def _bound_method(e: Emitter, value: BoundMethod) -> str:
 
 _RULES: dict[type, Rule] = {
     Const: _const,
-    SymbolValue: _symbol,
+    SymbolValue: lambda e, value: e.output(value.node),
     Known: lambda e, value: e.constant(value.value, getattr(value.value, "__name__", "known")),
     Alias: lambda e, value: e.let(
         "alias", f"{e.helper(runtime.alias_again)}({e.constant(value.value)})"

@@ -6,7 +6,7 @@ import collections
 from typing import Any
 
 from dynacap.codegen import runtime
-from dynacap.codegen.emit import Emitter, dict_method, repeat_steps
+from dynacap.codegen.emit import Emitter, dict_method, repeat_steps, rule_for
 from dynacap.codegen.generators import replay_generator
 from dynacap.values.base import DELETED, Value, is_outside
 from dynacap.values.build import CONST_TYPES
@@ -23,13 +23,11 @@ def replay(e: Emitter, touched: list[Value]) -> None:
     for value in touched:
         if not is_outside(value):
             continue
-        for cls in type(value).__mro__:
-            rule = _RULES.get(cls)
-            if rule is not None:
-                rule(e, value)
-                break
-        else:
+        rule = rule_for(_RULES, value)
+        if rule is None:
             e.machine.graph_break("side-effect", f"a change of a {value.describe()}")
+        else:
+            rule(e, value)
     _ends(e, touched)
 
 
