@@ -7,7 +7,7 @@ from dynacap.executor.machine import Machine
 from dynacap.executor.ops_load import global_value, load_deref, no_name
 from dynacap.executor.registry import handles
 from dynacap.opcodes.instruction import Instruction
-from dynacap.values.base import Const, UserRaise, Value
+from dynacap.values.base import Const, UserRaise, Value, or_none
 from dynacap.values.container import DictValue, fresh_dict
 from dynacap.values.data_model import get_item
 from dynacap.values.data_model.items import delete_item, set_item
@@ -17,12 +17,7 @@ def _find(m: Machine, space: Value, name: str) -> Value | None:
     """What a namespace has under a name: a dict is not asked by its methods, all else is."""
     if isinstance(space, DictValue) and space.cls is dict:
         return space.get(m, name)
-    try:
-        return get_item(m, space, Const(name))
-    except UserRaise as raised:
-        if issubclass(raised.exc.cls, KeyError):
-            return None
-        raise
+    return or_none(KeyError, lambda: get_item(m, space, Const(name)))
 
 
 def _store(m: Machine, space: Value, name: str, value: Value) -> None:

@@ -26,6 +26,16 @@ class UserRaise(Exception):
         self.exc = exc
 
 
+def or_none(kind: type | tuple[type, ...], ask: Callable[[], Value | None]) -> Value | None:
+    """What ``ask`` gives; None where the traced program raises an exception of that kind in it."""
+    try:
+        return ask()
+    except UserRaise as raised:
+        if not issubclass(raised.exc.cls, kind):
+            raise
+        return None
+
+
 class Sentinel:
     """A mark that is no value of the program: NULL on the stack, a deleted entry."""
 

@@ -14,7 +14,7 @@ from dataclasses import field
 from types import FunctionType
 from typing import Any, ClassVar
 
-from dynacap.values.base import Const, Known, UserRaise, Value, fields
+from dynacap.values.base import Const, Known, UserRaise, Value, fields, or_none
 from dynacap.values.container import DictValue, ListValue, SetValue, TupleValue
 from dynacap.values.recipe import Rebuildable, Recipe, Writer
 from dynacap.values.tracer import Tracer
@@ -259,13 +259,9 @@ class SequenceIterator(IndexIterator):
     cls: ClassVar[type] = type(iter(_Empty()))
 
     def step(self, t: Tracer) -> Value | None:
-        try:
-            found = t.get_item(self.over, Const(self.index))
-        except UserRaise as raised:
-            if issubclass(raised.exc.cls, (IndexError, StopIteration)):
-                return None
-            raise
-        self.index += 1
+        ends = IndexError, StopIteration
+        found = or_none(ends, lambda: t.get_item(self.over, Const(self.index)))
+        self.index += found is not None
         return found
 
 

@@ -8,7 +8,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
+from dynacap.values.base import MISSING, Const, Known, NotConstant, Value, or_none
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model.attributes import get_attribute
 from dynacap.values.data_model.calls import C_METHODS, call_special, compute, constant_operand, made
@@ -137,16 +137,11 @@ def advance(t: Tracer, iterator: Value) -> Value | None:
     """``next(iterator)``, or None where it is exhausted."""
     if isinstance(iterator, IteratorValue):
         return iterator.next(t)
-    try:
-        if isinstance(iterator, GeneratorValue):
-            return t.resume_generator(iterator, Const(None), None)
-        if t.lookup(iterator.cls, "__next__") is MISSING:
-            refuse(t, next, iterator)
-        return call_special(t, iterator, "__next__", [])
-    except UserRaise as raised:
-        if issubclass(raised.exc.cls, StopIteration):
-            return None
-        raise
+    if isinstance(iterator, GeneratorValue):
+        return or_none(StopIteration, lambda: t.resume_generator(iterator, Const(None), None))
+    if t.lookup(iterator.cls, "__next__") is MISSING:
+        refuse(t, next, iterator)
+    return or_none(StopIteration, lambda: call_special(t, iterator, "__next__", []))
 
 
 def walk(t: Tracer, obj: Value) -> Iterator[Value]:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import torch
 
 from dynacap.values import data_model as dm
-from dynacap.values.base import Const, Known, UserRaise, Value
+from dynacap.values.base import Const, Known, Value, or_none
 from dynacap.values.data_model.attribute_writes import (
     generic_delete_attribute,
     generic_set_attribute,
@@ -46,12 +46,7 @@ def name_of(t: Tracer, name: Value) -> str:
 
 def attribute_or_none(t: Tracer, obj: Value, name: str) -> Value | None:
     """The attribute, or None where looking for it raises AttributeError."""
-    try:
-        return dm.find_attribute(t, obj, name)
-    except UserRaise as raised:
-        if not issubclass(raised.exc.cls, AttributeError):
-            raise
-        return None
+    return or_none(AttributeError, lambda: dm.find_attribute(t, obj, name))
 
 
 @handles(getattr)

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from dynacap.values import data_model as dm, iterator_builtins as its
-from dynacap.values.base import MISSING, Const, UserRaise, Value
+from dynacap.values.base import MISSING, Const, Value, or_none
 from dynacap.values.function import GeneratorValue
 from dynacap.values.iterator import IteratorValue, ReversedSequenceIterator
 from dynacap.values.library.handlers import handles, index_of, is_none, raise_with
@@ -34,12 +34,9 @@ def _iter(t: Tracer, obj: Value, sentinel: Value | None = None, /) -> Value:
 @handles(next)
 def next_(t: Tracer, iterator: Value, default: Value | None = None, /) -> Value:
     """``next``: a StopIteration of a generator or of a user's class keeps its value."""
-    try:
+    if default is None:
         return _next(t, iterator)
-    except UserRaise as raised:
-        if default is None or not issubclass(raised.exc.cls, StopIteration):
-            raise
-        return default
+    return or_none(StopIteration, lambda: _next(t, iterator)) or default
 
 
 def _next(t: Tracer, iterator: Value) -> Value:
