@@ -1,5 +1,6 @@
 """Calls a backend, holds it to the contract, and decides what happens when it fails."""
 
+import contextlib
 import copy
 import functools
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from dynacap import log
 from dynacap.backends.collector import working
 from dynacap.backends.eager import eager
 from dynacap.backends.fall_back import withdraw
-from dynacap.backends.registry import Backend, backend_name, check_graph_module
+from dynacap.backends.registry import Backend, backend_name, check_graph_module, rests_itself
 from dynacap.backends.verify.request import Verification, verification
 from dynacap.config import config
 from dynacap.errors import BackendCompilerFailed
@@ -42,7 +43,7 @@ def compile_graph(
     spare = copy.copy(graph_module) if suppress else graph_module
     _add_stack_traces(graph_module)
     try:
-        with working():
+        with contextlib.nullcontext() if rests_itself(backend) else working():
             return _checked(_with_checks(backend)(graph_module, example_inputs))
     except BackendCompilerFailed as error:
         failure = error

@@ -147,6 +147,17 @@ def takes_floats(backend: object) -> bool:
     return any(itself is _registered.get(name) for name in ("eager", "interpreter", "native"))
 
 
+def is_own(backend: object) -> bool:
+    """Whether a backend does the same in each process with the same sources: two of ours do."""
+    return any(backend is _registered.get(name) for name in ("eager", "native"))
+
+
+def rests_itself(backend: object) -> bool:
+    """Whether a backend sees by itself to when garbage is collected: to have that done now takes
+    longer than it does."""
+    return _itself(backend) is _registered.get("native")
+
+
 def _itself(backend: object) -> object:
     """A backend without what was bound to it."""
     while isinstance(backend, partial):

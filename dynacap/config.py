@@ -185,6 +185,9 @@ class Config:
         TEXT,
         "The C compiler of backend 'native', with arguments; '': the first that works.",
     )
+    keep_captures: bool = _option(
+        False, BOOL, "Keep captures on disk, so that a later process begins with their entries."
+    )
     cache_dir: str = _option(
         "", FOLDER, "Where backend 'native' keeps libraries; '': ~/.cache/dynacap/native."
     )

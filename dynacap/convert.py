@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from dynacap import log
 from dynacap.backends import compile_graph, eager, interpreter
@@ -17,11 +17,13 @@ from dynacap.break_reasons import RUNNING_FRAME
 from dynacap.capture import Region
 from dynacap.codegen import Emitter, EntryCode, GraphCall, generate_entry
 from dynacap.codegen.replay import replay
+from dynacap.errors import GraphBreak
 from dynacap.executor.aliasing import guard_aliasing
 from dynacap.executor.chain import Site
 from dynacap.fxlite import GraphModule
 from dynacap.fxlite.node import Node
 from dynacap.fxlite.replay import Replay
+from dynacap.guards import Checker, GuardSet
 from dynacap.guards.source import Source
 from dynacap.suspend import Suspend, suspend_failed
 from dynacap.torch_compile import skip_code
@@ -35,6 +37,18 @@ _graph_log = log.channel("graph")
 _code_log = log.channel("code")
 
 
+class Parts(NamedTuple):
+    """What an entry is made of, for another process to make it again.
+
+    ``inputs``: where those of the graph are found.  ``compiles``: the backend is given the graph.
+    """
+
+    graph: GraphModule | None = None
+    inputs: tuple[Source, ...] = ()
+    sets_state: bool = False
+    compiles: bool = False
+
+
 @dataclass
 class Built:
     """An entry's function before it is cached, with what reports want to know."""
@@ -43,11 +57,21 @@ class Built:
     slots: tuple[Source, ...]
     code: EntryCode
     graph: GraphModule | None
+    parts: Parts | None = None  # None where only this process can make it
 
     @property
     def op_count(self) -> int:
         """How many operations the graph has."""
         return 0 if self.graph is None else count_ops(self.graph)
+
+
+class Entry(NamedTuple):
+    """An entry with its guards; ``reason``: why its graph breaks."""
+
+    built: Built
+    guards: GuardSet
+    checker: Checker
+    reason: GraphBreak | None
 
 
 def count_ops(graph: GraphModule) -> int:
@@ -97,27 +121,47 @@ def build_entry(
         code = generate_entry(emitter, result, None)
         fn = code.make(None)
         _report(None, code)
-        return Built(fn, code.slots, code, None)
+        return Built(fn, code.slots, code, None, Parts())
     sets_state = machine.tensors.state_nodes > 0
     computes = count_ops(graph) > machine.tensors.state_nodes
     compiled = graph.forward
-    if computes and not (machine.tensors.stays_eager and makes_functional(backend)):
-        before = current_state()
-        try:
-            compiled = compile_graph(backend, graph, [_example(value) for value in inputs])
-        finally:
-            if sets_state:
-                restore_state(before)  # a backend may run the graph, and not to its end
+    compiles = computes and not (machine.tensors.stays_eager and makes_functional(backend))
+    if compiles:
+        compiled = compile_for(backend, graph, list(map(_example, inputs)), sets_state)
     recovery = Recovery(graph, compiled, sets_state, sites is not None)
     call = _graph_call(emitter, sites, flat_sources, inputs, recovery)
     code = generate_entry(emitter, result, call)
+    found = (value.source for value in inputs if type(value) is TensorValue)
+    sources = tuple(source for source in found if source is not None)
+    others = len(sources) < len(inputs)
+    parts = None if others else Parts(graph, sources, sets_state, compiles)
+    built = bind(code, graph, compiled, parts)
+    # One that at most sets grad mode and the like is nothing for a backend, nor to count.
+    return built if computes else replace(built, graph=None)
+
+
+def compile_for(
+    backend: Backend, graph: GraphModule, examples: list[Any], sets_state: bool
+) -> Callable[..., Any]:
+    """What the backend makes of a graph, which leaves torch's state as it was."""
+    before = current_state()
+    try:
+        return compile_graph(backend, graph, examples)
+    finally:
+        if sets_state:
+            restore_state(before)  # a backend may run the graph, and not to its end
+
+
+def bind(
+    code: EntryCode, graph: GraphModule, compiled: Callable[..., Any], parts: Parts | None = None
+) -> Built:
+    """The entry's function, bound to the compiled graph."""
     fn = code.make(compiled)
     functions: list[Any] = [code.function, getattr(graph.forward, "__func__", graph.forward)]
     for function in filter(None, functions):
         skip_code(function.__code__)
     _report(graph, code)
-    # One that at most sets grad mode and the like is nothing for a backend, nor to count.
-    return Built(fn, code.slots, code, graph if computes else None)
+    return Built(fn, code.slots, code, graph, parts)
 
 
 def _graph_call(

@@ -24,7 +24,7 @@ from dynacap.cache import Capture, Recompile, Session
 from dynacap.capture import RAISED, Attempts, Region
 from dynacap.codegen.runtime import call_flat
 from dynacap.config import config
-from dynacap.convert import Built, Draft, add_shape_guards, build_entry, draft_entry
+from dynacap.convert import Built, Draft, Entry, add_shape_guards, build_entry, draft_entry
 from dynacap.errors import (
     BackendCompilerFailed,
     DynacapError,
@@ -43,6 +43,7 @@ from dynacap.guards import Checker, EntryTable, Failure, GuardSet, make_checker,
 from dynacap.guards.caches import Remembers
 from dynacap.guards.source import Local, Source
 from dynacap.hook import choose_hook
+from dynacap.kept import recall, store
 from dynacap.opcodes import decode
 from dynacap.suspend import Suspend, suspend_plain
 from dynacap.torch_compile import set_eval_frame
@@ -150,6 +151,9 @@ class Place:
         self.history.crowded = len(self.table.entries) >= config.recompile_limit // 2
         attempts = Attempts(self.sites, self.code, flat, self.history)
         try:
+            known = None if self.captured else recall(self, session, _backend(session), flat)
+            if known is not None:
+                return self._store(session, known, flat, started)
             draft = _draft(attempts, attempts.capture(), session)
             return self._store_region(session, draft, flat, started)
         except _FOR_THE_USER:
@@ -173,22 +177,32 @@ class Place:
     def _store_region(
         self, session: Session, draft: Draft, flat: Flat, started: float
     ) -> tuple[Callable[..., Any], Flat]:
-        region, reason = draft.region, _true_reason(draft.region)
+        region, machine = draft.region, draft.region.machine
         sources: list[Source] = [Local(index, f"arg{index}") for index in range(len(flat))]
-        backend = stance.STATE.stance.backend or session.options.backend
-        built = build_entry(draft, backend, self.sites, sources)
+        built = build_entry(draft, _backend(session), self.sites, sources)
         skipped = None
-        everything = session.options.everything
-        if built.graph is None and region.result is not None and not everything:
+        if built.graph is None and region.result is not None and not session.options.everything:
             skipped = NO_OPERATIONS
             built = Built(self.plain_entry, tuple(sources), built.code, None)
+        add_shape_guards(machine)
+        checker = make_checker(machine.guards, built.slots)
+        entry = Entry(built, machine.guards, checker, _true_reason(region))
+        first = not self.captured
+        found = self._store(session, entry, flat, started, skipped)
+        if first and not machine.bound:
+            store(self, session, _backend(session), entry, flat)
+        return found
+
+    def _store(
+        self, session: Session, entry: Entry, flat: Flat, started: float, skipped: str | None = None
+    ) -> tuple[Callable[..., Any], Flat]:
+        built, guards, checker, reason = entry
         if built.code.function is not None:
             choose_hook().mark_hidden(built.code.function.__code__)
-        add_shape_guards(region.machine)
-        values = self._add(make_checker(region.machine.guards, built.slots), built.fn, flat)
+        values = self._add(checker, built.fn, flat)
         misses.log_break(reason)
-        misses.log_guards(self.name, region.machine.guards)
-        self._record(session, built, region.machine.guards, reason, started, skipped)
+        misses.log_guards(self.name, guards)
+        self._record(session, built, guards, reason, started, skipped)
         return built.fn, values
 
     def _store_skip(
@@ -277,6 +291,10 @@ class Place:
         if config.error_on_recompile:
             raise RecompileError(f"{self.name} is recompiled:\n{misses.told(self._failing)}")
         self.recompiles.log(self.name, self._failing)
+
+
+def _backend(session: Session) -> Backend:
+    return stance.STATE.stance.backend or session.options.backend
 
 
 def _true_reason(region: Region) -> GraphBreak | None:

@@ -11,7 +11,7 @@ from dynacap.errors import GraphBreak
 _lock = threading.Lock()
 _totals: Counter[str] = Counter()
 _reasons: Counter[str] = Counter()
-_NAMES = ("frames", "graphs", "ops", "breaks", "skipped", "recompiles")
+_NAMES = ("frames", "graphs", "ops", "breaks", "skipped", "recompiles", "recalled")
 
 
 def add_capture(ops: int, reason: GraphBreak | None, again: bool, skipped: str | None) -> None:
@@ -27,6 +27,12 @@ def add_capture(ops: int, reason: GraphBreak | None, again: bool, skipped: str |
         if skipped is not None:
             _totals["skipped"] += 1
             _reasons[skipped] += 1
+
+
+def add_recalled() -> None:
+    """Count a region whose entry an earlier process had kept on disk."""
+    with _lock:
+        _totals["recalled"] += 1
 
 
 def add_skip(why: str) -> None:

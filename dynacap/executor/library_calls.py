@@ -8,7 +8,7 @@ from dynacap import marks
 from dynacap.backends.torch_surface import is_operation
 from dynacap.errors import SkipFrame, UserError
 from dynacap.executor.inline import Kwargs
-from dynacap.values.base import NotConstant, Value, constant_or
+from dynacap.values.base import NotConstant, OfProcess, Value, constant_or
 from dynacap.values.data_model.calls import call_known
 from dynacap.values.natives import find_native
 from dynacap.values.tensor.overrides import is_asked
@@ -57,6 +57,7 @@ def _said(args: list[Value], kwargs: Kwargs) -> str:
 
 def _constant_call(m: Machine, real: Any, args: list[Value], kwargs: Kwargs) -> Value:
     """The user's promise: the result stays the same."""
+    OfProcess.met += 1
     try:
         given = [arg.constant() for arg in args]
         named = {name: arg.constant() for name, arg in kwargs.items()}

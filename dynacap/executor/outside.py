@@ -23,6 +23,7 @@ from dynacap.values.base import (
     Const,
     Known,
     Lazy,
+    OfProcess,
     Sentinel,
     UnreadConst,
     UserRaise,
@@ -95,7 +96,13 @@ class Outside(Tracer):
         self.keys_differ = False  # whether one of them was looked for and was none of the others
         self.effects = 0  # how many changes there were, of the same value too
         self._numbers: dict[Source, Value] = {}  # those that vary
+        self._met_before = OfProcess.met
         self.work = 0  # instructions, those of nested loops too, and guards
+
+    @property
+    def bound(self) -> bool:
+        """Whether what was found may hold in this process alone."""
+        return OfProcess.met > self._met_before
 
     # -- guards ----------------------------------------------------------------------------------
     def guard(self, kind: str, source: Source, *expected: Any) -> None:

@@ -36,6 +36,14 @@ def or_none(kind: type | tuple[type, ...], ask: Callable[[], Value | None]) -> V
         return None
 
 
+class OfProcess:
+    """Counts what captures met that holds in this process alone, and has no guard: hashes,
+    addresses, the order of sets.
+    """
+
+    met = 0
+
+
 class Sentinel:
     """A mark that is no value of the program: NULL on the stack, a deleted entry."""
 

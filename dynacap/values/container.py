@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any, ClassVar
 
-from dynacap.values.base import DELETED, Const, Lazy, NotConstant, Sentinel, Value, fields
+from dynacap.values.base import (
+    DELETED,
+    Const,
+    Lazy,
+    NotConstant,
+    OfProcess,
+    Sentinel,
+    Value,
+    fields,
+)
 from dynacap.values.recipe import Rebuildable, Recipe
 from dynacap.values.symbol import constant_inside
 from dynacap.values.tracer import Tracer
@@ -127,6 +136,7 @@ class SetValue(Stored):
 
     def table(self) -> Any:
         """The shadow, to be read."""
+        OfProcess.met += 1
         if self.shadow is None:  # filled one by one
             self.shadow = (frozenset if issubclass(self.cls, frozenset) else set)(iter(self.items))
         return self.shadow

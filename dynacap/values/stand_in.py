@@ -16,7 +16,7 @@ from typing import Any
 from dynacap.backends.fakes.world import raise_warnings_of
 from dynacap.errors import DynacapError
 from dynacap.guards.raw import IMMUTABLE_TYPE
-from dynacap.values.base import MISSING, Const, Known, NotConstant, UserRaise, Value
+from dynacap.values.base import MISSING, Const, Known, NotConstant, OfProcess, UserRaise, Value
 from dynacap.values.container import DictValue, SliceValue, TupleValue
 from dynacap.values.object import PAYLOADS, payload_of
 from dynacap.values.tracer import Tracer
@@ -69,6 +69,7 @@ def run(
 
 def for_real(t: Tracer, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Call C; what it raises is raised in the traced program, what it warns of has to be seen."""
+    OfProcess.met += function is hash or getattr(function, "__name__", "") == "__hash__"
     try:
         return function(*args, **kwargs)
     except _Passing as passing:

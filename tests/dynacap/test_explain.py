@@ -111,5 +111,6 @@ def test_counters() -> None:
     after = dynacap.counters()
     changed: dict[str, Any] = {k: after[k] - before[k] for k in after if k != "reasons"}
     assert changed == {
-        "frames": 2, "graphs": 2, "ops": 2, "breaks": 0, "skipped": 0, "recompiles": 1
+        "frames": 2, "graphs": 2, "ops": 2, "breaks": 0, "skipped": 0, "recompiles": 1,
+        "recalled": 0,
     }  # fmt: skip

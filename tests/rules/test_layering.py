@@ -26,6 +26,7 @@ LAYERS = (
     ("executor",),
     ("suspend", "capture", "running"),
     ("convert", "cache", "misses"),
+    ("kept",),
     ("place", "reports"),
     ("compiled_module", "driver"),
     ("api",),

@@ -21,9 +21,10 @@ MAX_FILE = 700
 MAX_FUNCTION = 80
 MAX_ENGINE = 15_000
 # The engine makes an entry out of a code object.  Beside it stand what checks compiled programs,
-# the frame hook, whose Python is the twin of its C, and what users meet: API, options, messages.
+# the frame hook, whose Python is the twin of its C, what keeps entries on disk, and what users
+# meet: API, options, messages.
 NOT_ENGINE = frozenset(
-    """testing hook __init__.py api.py break_reasons.py compiled_module.py config.py env.py
+    """testing hook kept __init__.py api.py break_reasons.py compiled_module.py config.py env.py
     errors.py log.py marks.py misses.py reports stance.py totals.py""".split()
 )
 DRAWERS = re.compile(r"^_?(utils?|helpers?|common|misc)$")

@@ -92,7 +92,7 @@ def library_path(name: str) -> Path:
 def keep_note(description: str, compiler: Compiler, note: dict[str, Any]) -> None:
     """Note, for later processes, what a graph came to: ``note["parts"]`` name libraries."""
     with contextlib.suppress(OSError, NotPrivate):
-        disk_cache().note(_key(description, compiler), json.dumps(note))
+        disk_cache().note(_key(description, compiler), json.dumps(note).encode())
 
 
 def find_note(description: str, compiler: Compiler) -> dict[str, Any] | None:

@@ -76,20 +76,19 @@ class Cache:
             os.utime(path)
         return True
 
-    def note(self, key: str, text: str) -> None:
-        """Keep a text for a key."""
+    def note(self, key: str, content: bytes, kind: str = NOTE) -> None:
+        """Keep a note for a key."""
 
         def make(path: Path) -> None:
-            path.write_text(text)
+            path.write_bytes(content)
 
         self._make_folder()
-        self._build(self.path(key, NOTE), make)
+        self._build(self.path(key, kind), make)
 
-    def noted(self, key: str) -> str | None:
-        """The text that was kept for a key."""
+    def noted(self, key: str, kind: str = NOTE) -> bytes | None:
+        """What was kept for a key."""
         self._make_folder()
-        content = self._content(self.path(key, NOTE))
-        return None if content is None else content.decode()
+        return self._content(self.path(key, kind))
 
     def _build(self, path: Path, make: Callable[[Path], None]) -> None:
         with tempfile.TemporaryDirectory(suffix=WHILE_WRITING, dir=self.folder) as room:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import torch
 
 from dynacap.values import data_model as dm
-from dynacap.values.base import Const, Known, Value, or_none
+from dynacap.values.base import Const, Known, OfProcess, Value, or_none
 from dynacap.values.data_model.attribute_writes import (
     generic_delete_attribute,
     generic_set_attribute,
@@ -154,6 +154,7 @@ handles_each(
 @handles(object.__hash__, torch.Tensor.__hash__)
 def _hash(t: Tracer, self: Value, /) -> Value:
     if isinstance(self, Known):
+        OfProcess.met += 1
         return Const(object.__hash__(self.value))
     if isinstance(self, Const):
         return t.graph_break("address", f"the address of a {self.cls.__name__}")
@@ -177,6 +178,7 @@ def identity(t: Tracer, function: Callable[[Any], int], obj: Value) -> Value:
 @handles(id)
 def _id(t: Tracer, obj: Value, /) -> Value:
     if isinstance(obj, Known):
+        OfProcess.met += 1
         return Const(id(obj.value))
     if isinstance(obj, Const):
         return t.graph_break("address", f"id() of a {obj.cls.__name__}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from types import CodeType
+from typing import Any
 
 import torch
 
@@ -36,6 +37,16 @@ class History:
         self._numbers: dict[Source, int | float] = {}
         self._varied_numbers: set[Source] = set()
         self.generators: dict[CodeType, int] = {}  # how often one was captured from where it stood
+
+    @property
+    def first(self) -> tuple[dict[Source, tuple[int, ...]], dict[Source, int | float]]:
+        """The sizes and the numbers that were seen last, for another process to begin with."""
+        return self._shapes, self._numbers
+
+    def begin(self, shapes: dict[Source, tuple[int, ...]], numbers: dict[Source, Any]) -> None:
+        """Know what another process had seen when it made the first entry."""
+        self._shapes |= shapes
+        self._numbers |= numbers
 
     def dims(self, source: Source | None, real: torch.Tensor) -> frozenset[int]:
         """The dimensions of a tensor that are symbolic."""
