@@ -32,7 +32,7 @@ from dynacap.backends.native.aten.draws import keep_apart
 from dynacap.backends.native.aten.flows import tangents_of
 from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
-from dynacap.backends.native.aten.parts import Backward, first_tangent
+from dynacap.backends.native.aten.parts import Backward, first_tangent, with_own_memory
 from dynacap.backends.native.aten.tokens import drop_tokens
 from dynacap.backends.native.aten.trace import CompileAgain, CompileAten, Compiled, Keep, Note
 from dynacap.backends.native.versions import counted_by_autograd
@@ -222,7 +222,7 @@ def _traced(
             _Module(graph_module.forward),  # type: ignore[arg-type]
             inputs,
             fw_compiler=lambda gm, given: forward(_with_views(gm), given),
-            bw_compiler=backward,
+            bw_compiler=lambda gm, given: backward(with_own_memory(gm), given),
             inference_compiler=alone,
             partition_fn=_PARTITION[floats],
             decompositions=dict(DECOMPOSITIONS),

@@ -49,6 +49,8 @@ def flows(graph: Graph, marks: Mapping[Node, int]) -> dict[Node, frozenset[int]]
                 written[storage_of(each)] = written.get(storage_of(each), _NONE) | sources
         if has_gradient(node):
             passed[node] = frozenset((marks[node],)) if node in marks else sources
+    for node in graph.output_node().all_input_nodes:  # which may be changed after they are made
+        found[node] |= written.get(storage_of(node), _NONE)
     return found
 
 
@@ -89,17 +91,11 @@ class Reached:
         self._parts = _parts_of(graph)
         self._behind = [found.get(node, _NONE) for node in graph.output_node().args[0]]
 
-    def part(self, places: Sequence[int], metadata: Any) -> int:
-        """The part of the graph that a backward pass from these places goes through, as bits; 0
-        where no results have parts of their own, or who knows."""
-        changed = metadata.num_mutated_inp_runtime_indices
-        if any(not changed <= place < changed + len(self._parts) for place in places):
-            return 0
-        return functools.reduce(operator.or_, (self._parts[i - changed] for i in places), 0)
-
-    def has_more_than(self, part: int) -> bool:
-        """Whether a result has nothing to do with this part of the graph."""
-        return any(each and not each & part for each in self._parts)
+    def part(self, place: int, metadata: Any) -> int:
+        """The part of the graph that a backward pass from this place goes through, as bits; 0 where
+        no results have parts of their own, or who knows."""
+        index = place - metadata.num_mutated_inp_runtime_indices
+        return self._parts[index] if 0 <= index < len(self._parts) else 0
 
     def only(self, result: Any, places: Sequence[int], metadata: Any) -> Any:
         """What a backward pass gives that began at these places, and None for arguments that no

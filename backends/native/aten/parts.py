@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -44,13 +45,14 @@ class Backward:
         first: int,
     ) -> None:
         self._graph, self._compile_aten, self._keep = graph, compile_aten, keep
-        self._first = first  # of the tangents, among the arguments
+        self.first = first  # of the tangents, among the arguments
         self._cuts: dict[Without, _Cut | None] = {}
         self._runs: dict[Without, tuple[Compiled, Sequence[int]]] = {}
         self._used = False
+        self._needs: Sequence[Sequence[int]] | None = None
 
     def __call__(self, *args: Any) -> Any:
-        without = tuple(i for i, arg in enumerate(args[self._first :]) if arg is None)
+        without = tuple(i for i, arg in enumerate(args[self.first :]) if arg is None)
         run, takes = self._run(without, noted=not self._used)
         self._used = True
         if len(takes) == len(args):
@@ -59,7 +61,7 @@ class Backward:
 
     def begin(self) -> None:
         """Make what is likely to be asked for first: the graph for the losses among the results."""
-        tangents = self._graph().graph.find_nodes(op="placeholder")[self._first :]
+        tangents = self._graph().graph.find_nodes(op="placeholder")[self.first :]
         losses = [i for i, each in enumerate(tangents) if each.meta["val"].dim() == 0]
         others = (i for i in range(len(tangents)) if i not in losses)
         self._run(tuple(others) if losses else (), noted=True)
@@ -69,6 +71,14 @@ class Backward:
         without: Without = tuple(part["without"])
         run = again(part, lambda *args: self._cut_or_whole(without).graph(*args))
         self._runs[without] = run, part["takes"]
+        self._needs = part["needs"]
+
+    def needs(self) -> Sequence[Sequence[int]]:
+        """Which arguments a pass that begins with a tangent alone takes, for each of them."""
+        if self._needs is None:
+            with choose_hook().active(None):
+                self._needs = _needs(self._graph(), self.first)
+        return self._needs
 
     def takes(self, without: Without) -> Sequence[int]:
         """Which arguments a pass without some of the tangents takes."""
@@ -87,13 +97,15 @@ class Backward:
     def _compiled(self, without: Without, *, noted: bool) -> tuple[Compiled, Sequence[int]]:
         graph, takes = self._cut_or_whole(without)
         keep = self._keep if noted else None
-        about = {"without": without, "takes": takes, "first": self._first}
-        kept = None if keep is None else lambda part: keep({**part, **about})
+        kept: Keep | None = None
+        if keep is not None:
+            about = {"without": without, "takes": takes, "first": self.first, "needs": self.needs()}
+            kept = functools.partial(_keep_with, keep, about)
         return self._compile_aten(graph, graph, kept), takes
 
     def _cut_or_whole(self, without: Without) -> _Cut:
         if without not in self._cuts and len(self._cuts) < _MOST:
-            self._cuts[without] = _cut(self._graph(), self._first, without)
+            self._cuts[without] = _cut(self._graph(), self.first, without)
         return self._cuts.get(without) or _whole(self._graph())
 
     def _with_zeros(self, args: Sequence[Any]) -> list[Any]:
@@ -161,17 +173,35 @@ def _cut(module: GraphModule, first: int, without: Without) -> _Cut | None:
             graph.erase_node(made[each])
     cut = GraphModule(module, graph)
     cut.meta.update(module.meta)
-    return _Cut(cut, takes)
+    return _Cut(with_own_memory(cut), takes)
+
+
+def _needs(module: GraphModule, first: int) -> list[list[int]]:
+    inputs = module.graph.find_nodes(op="placeholder")
+    hangs = _hangs(module, {each: 1 << i for i, each in enumerate(inputs[first:])})
+    every = (1 << len(inputs) - first) - 1
+    used: dict[Node, int] = dict.fromkeys(module.graph.nodes, 0)  # by which tangents' ways
+    for node in reversed(module.graph.nodes):
+        for each in node.all_input_nodes:
+            by = every if node.op == "output" else used[node]
+            used[each] |= by & ((hangs[each] if node.op == "output" else hangs[node]) or every)
+    count = len(inputs) - first
+    return [[i for i, x in enumerate(inputs[:first]) if used[x] >> t & 1] for t in range(count)]
 
 
 def _gone(module: GraphModule, missing: set[Node], tangents: set[Node]) -> set[Node]:
     """What hangs on tangents, and only on such as are missing."""
+    hangs = _hangs(module, {node: 1 if node in missing else 2 for node in tangents})
+    return {node for node, found in hangs.items() if found == 1}
+
+
+def _hangs(module: GraphModule, bits: Mapping[Node, int]) -> dict[Node, int]:
+    """The bits of all that each node comes from."""
     hangs: dict[Node, int] = {}
-    bits = {node: 1 if node in missing else 2 for node in tangents}
     for node in module.graph.nodes:
         sources = (hangs[each] for each in node.all_input_nodes)
         hangs[node] = functools.reduce(operator.or_, sources, bits.get(node, 0))
-    return {node for node, found in hangs.items() if found == 1}
+    return hangs
 
 
 def _other_summand(node: Node, lost: Sequence[Node]) -> Node | None:
@@ -213,3 +243,38 @@ def _zeros(graph: Graph, like: Any) -> Node | None:
     made = graph.call_function(aten.as_strided.default, (flat, sizes, strides, 0))
     made.meta["val"] = like
     return made
+
+
+def with_own_memory(module: GraphModule) -> GraphModule:
+    """The graph with no gradient that is a view of another: autograd would take both for its own,
+    and add to both where it adds to one."""
+    (output,) = module.graph.find_nodes(op="output")
+    results: list[Any] = list(output.args[0])
+    found = dict.fromkeys(each for each in results if isinstance(each, Node))
+    memory = Counter(map(_memory, found))
+    for node in found:
+        if _memory(node) is not None and memory[_memory(node)] > 1 and node.op != "placeholder":
+            memory[_memory(node)] -= 1
+            with module.graph.inserting_before(output):
+                copied = module.graph.call_function(aten.clone.default, (node,))
+            copied.meta = dict(node.meta)
+            results = [copied if each is node else each for each in results]
+    output.args = (tuple(results),)
+    module.recompile()
+    return module
+
+
+def _memory(node: Node) -> int | None:
+    """What tells the memory of a tensor from other memory, if each element has a place of its own,
+    as autograd wants of what it keeps."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    if not torch._prims_common.is_non_overlapping_and_dense_or_false(value):
+        return None
+    memory: int = value.untyped_storage()._cdata
+    return memory
+
+
+def _keep_with(keep: Keep, about: Note, part: Note) -> None:
+    keep({**part, **about})

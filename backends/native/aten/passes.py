@@ -8,8 +8,8 @@ saves, compares and frees all at once.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,46 +20,88 @@ from dynacap.fxlite import Graph
 _CHANGED = "modified by an inplace operation"
 
 
+class _Plan(NamedTuple):
+    """What a pass that begins with some tangents does about what was saved."""
+
+    needed: Set[int]  # which saved tensors it reads
+    may_be: bool  # whether what it needs is there, after those that were before it
+    later: Set[int]  # what passes need that may come after it
+
+
 class Passes:
     """The backward passes through the calls of one graph."""
 
     def __init__(self, graph: Graph, backward: Backward) -> None:
         self._reached, self._backward = Reached(graph), backward
+        self._plans: dict[tuple[int, int], _Plan] = {}
 
     def run(self, once: Any, ctx: Any, metadata: Any, grads: list[Any]) -> Any:
         """What ``once(ctx, grads)`` gives, and None for arguments that no gradient reaches."""
         places = [place for place, grad in enumerate(grads) if grad is not None]
         if not places:
             return (None,) * len(ctx.needs_input_grad)
-        part = self._reached.part(places, metadata)
         tangents = tangents_of(metadata)
-        given = self._given(ctx, metadata, part, [grads[place] is None for place in tangents])
+        present = sum(1 << i for i, place in enumerate(tangents) if grads[place] is not None)
+        given = self._given(ctx, metadata, present, (1 << len(tangents)) - 1)
         result = once(given, grads)  # which empties the list
         return self._reached.only(result, places, metadata)
 
-    def _given(self, ctx: Any, metadata: Any, part: int, missing: Sequence[bool]) -> Any:
-        """The node as a pass without these tangents sees it; what is kept for others is noted."""
-        without = tuple(i for i, each in enumerate(missing) if each)
-        freed, kept = getattr(ctx, "dynacap_freed", 0), getattr(ctx, "dynacap_kept", None)
+    def _given(self, ctx: Any, metadata: Any, present: int, every: int) -> Any:
+        """The node as a pass with these tangents sees it; what is kept for others is noted."""
+        passed, kept = getattr(ctx, "dynacap_passed", 0), getattr(ctx, "dynacap_kept", None)
+        ends = not torch._C._autograd._get_current_graph_task_keep_graph()
+        if present == every and not passed:
+            if ends:
+                ctx.dynacap_passed, ctx.dynacap_call = every, None
+            return ctx
+        key = (present, passed)
+        if key not in self._plans:
+            self._plans[key] = self._plan(present, passed, every, metadata)
+        plan = self._plans[key]
         saved: Sequence[Any] | None = None
-        if kept is not None and part and not part & freed:  # else torch says what is missing
-            saved = _unpacked(kept, self._needed(without, metadata))
-        elif without:
-            saved = _saved(ctx, self._needed(without, metadata))
-        if not torch._C._autograd._get_current_graph_task_keep_graph():
-            freed |= part
-            if part and without and self._reached.has_more_than(freed):
-                rest = tuple(i for i, each in enumerate(missing) if not each)
-                kept = _kept(ctx, self._needed(rest, metadata)) if kept is None else kept
-            else:
+        if not passed:
+            saved = _saved(ctx, plan.needed)
+        elif plan.may_be:  # else torch says what is missing
+            count = self._backward.first - metadata.num_symints_saved_for_bw
+            saved = _unpacked(kept or [None] * count, plan.needed)
+        if ends:
+            if not plan.later:
                 kept = ctx.dynacap_call = None  # as the tensors saved for this pass
-            ctx.dynacap_freed, ctx.dynacap_kept = freed, kept
+            elif not passed:
+                kept = _kept(ctx, plan.later)
+            ctx.dynacap_passed, ctx.dynacap_kept = passed | present, kept
         return ctx if saved is None else _Node(ctx, saved)
 
-    def _needed(self, without: tuple[int, ...], metadata: Any) -> Container[int]:
-        """Which saved tensors a pass without these tangents reads."""
-        numbers = metadata.num_symints_saved_for_bw
-        return {place - numbers for place in self._backward.takes(without)}
+    def _plan(self, present: int, passed: int, every: int, metadata: Any) -> _Plan:
+        needs = self._backward.needs()
+        parts = [self._reached.part(place, metadata) for place in tangents_of(metadata)]
+        numbers, end = metadata.num_symints_saved_for_bw, self._backward.first
+
+        def of(tangents: int) -> Set[int]:
+            return {place for i in _bits(tangents) for place in needs[i]}
+
+        def is_free(tangent: int, gone: int) -> bool:
+            """Whether passes with other tangents leave what this one needs, as in eager PyTorch."""
+            return all(
+                set(needs[tangent]).isdisjoint(needs[other])
+                or (parts[tangent] and parts[other] and not parts[tangent] & parts[other])
+                for other in _bits(gone)
+            )
+
+        def saved(places: Iterable[int]) -> Set[int]:
+            return {place - numbers for place in places if numbers <= place < end}
+
+        takes = saved(self._backward.takes(tuple(_bits(every & ~present))))
+        may_be = all(is_free(each, passed) for each in _bits(present)) and takes <= saved(
+            of(present)
+        )
+        gone = passed | present
+        rest = (each for each in _bits(every & ~gone) if is_free(each, gone))
+        return _Plan(takes, may_be, saved(of(sum(1 << each for each in rest))))
+
+
+def _bits(number: int) -> Iterator[int]:
+    return (i for i in range(number.bit_length()) if number >> i & 1)
 
 
 class _Node:
@@ -77,7 +119,7 @@ class _Node:
         return getattr(self._ctx, name)
 
 
-def _saved(ctx: Any, needed: Container[int]) -> Sequence[Any]:
+def _saved(ctx: Any, needed: Set[int]) -> Sequence[Any]:
     """What was saved, which must be unchanged where it is needed."""
     try:
         saved: Sequence[Any] = ctx.saved_tensors
@@ -89,7 +131,7 @@ def _saved(ctx: Any, needed: Container[int]) -> Sequence[Any]:
     return saved
 
 
-def _kept(ctx: Any, needed: Container[int]) -> list[Any]:
+def _kept(ctx: Any, needed: Set[int]) -> list[Any]:
     """What was saved and is needed later, with its version, or the error that it is changed."""
     kept: list[Any] = []
     for place, each in enumerate(ctx._raw_saved_tensors):
@@ -101,7 +143,7 @@ def _kept(ctx: Any, needed: Container[int]) -> list[Any]:
     return kept
 
 
-def _unpacked(kept: Sequence[Any], needed: Container[int]) -> list[Any]:
+def _unpacked(kept: Sequence[Any], needed: Set[int]) -> list[Any]:
     found: list[Any] = []
     for place, each in enumerate(kept):
         tensor, version = each if each is not None and place in needed else (None, 0)

@@ -241,3 +241,48 @@ def test_what_a_pass_compiles_is_nobodys_to_capture(monkeypatch: pytest.MonkeyPa
     dynacap.compile(step, backend="native")(*leaves())
     assert watched == [False] * len(watched)
     assert watched
+
+
+PASSES: dict[str, Any] = {
+    "gradients that are views of one": (lambda x, w: (w + x.view(16).view(4, 4), x * 2), [[0]] * 3),
+    "three of them": (lambda x, w: (x.t() + w.t() + x.view(4, 4), w.sin()), [[0], [0], [1]]),
+    "nothing saved": (lambda x, w: (x.cumsum(0), x + w, w.sum(0)), [[0], [0], [1], [0, 1], [2]]),
+    "saved by others": (lambda x, w: ((x + w).flip(0), (x + w) @ w), [[0], [1]]),
+    "shared in part": (lambda x, w: (x.relu() @ w, x.relu().flip(0), w.abs()), [[1], [2], [0]]),
+    "changed in the graph": (lambda x, w: (fill(x, w), (x * w).exp()), [[0], [1]]),
+}
+
+
+def fill(x: Tensor, w: Tensor) -> Tensor:
+    made = torch.zeros(4, 4)
+    other = made + x
+    made[0] = w[1]
+    return made + other
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_passes_without_retaining(name: str) -> None:
+    """As many as eager allows."""
+    function, passes = PASSES[name]
+    found = []
+    for each in (function, dynacap.compile(function, backend="native")):
+        given = leaves()
+        results = each(*given)
+        for chosen in passes:
+            sum(results[i].sum() for i in chosen).backward()
+            found.append([None if x.grad is None else x.grad.clone() for x in given])
+    torch.testing.assert_close(found[len(passes) :], found[: len(passes)])
+
+
+def changed_when_made(x: Tensor, w: Tensor) -> Results:
+    made = torch.zeros(4, 4)
+    first = torch.stack([w, made]).mean(0)
+    made[0] = x[1]
+    return first, made
+
+
+def test_a_gradient_through_what_is_changed_later() -> None:
+    compiled = dynacap.compile(changed_when_made, backend="native")
+    for chosen in ([1], [0], [0, 1]):
+        expected, found = (gradients(f, chosen) for f in (changed_when_made, compiled))
+        torch.testing.assert_close(found, expected)
