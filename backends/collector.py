@@ -15,7 +15,11 @@ _rests: list[bool] = []  # of each compilation in any thread: whether the collec
 
 @contextlib.contextmanager
 def resting() -> Iterator[None]:
-    """No collections inside."""
+    """No collections inside; at the end, one of what was made meanwhile.
+
+    Else the next object that the program makes would begin one, of all that is old as well if it
+    is time for that: the rest, not the program, has made so much.
+    """
     before = gc.isenabled()
     gc.disable()
     _rests.append(before)
@@ -24,6 +28,7 @@ def resting() -> Iterator[None]:
     finally:
         _rests.remove(before)
         if before:
+            gc.collect(0)
             gc.enable()
 
 
