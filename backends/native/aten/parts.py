@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -23,7 +23,7 @@ from dynacap.hook import choose_hook
 
 aten = torch.ops.aten
 Without = tuple[int, ...]  # the tangents that are missing
-_MOST = 8  # graphs of such; beyond them the whole one gets zeros
+_MOST = 16  # graphs of such; beyond them the whole one gets zeros
 
 
 class _Cut(NamedTuple):
@@ -167,13 +167,49 @@ def _cut(module: GraphModule, first: int, without: Without) -> _Cut | None:
             found = {**made, **zeros}
             made[node] = graph.node_copy(node, found.__getitem__)
     graph.eliminate_dead_code()
-    takes = [i for i, each in enumerate(inputs) if each in made and made[each].users]
+    kept = {each for each in inputs if each in made and made[each].users}
+    kept |= _defining(graph, [each for each in inputs if each in made], kept)
+    takes = [i for i, each in enumerate(inputs) if each in kept]
     for each in inputs:
-        if each in made and not made[each].users:
+        if each in made and each not in kept:
             graph.erase_node(made[each])
     cut = GraphModule(module, graph)
     cut.meta.update(module.meta)
     return _Cut(with_own_memory(cut), takes)
+
+
+def _defining(graph: Graph, inputs: Sequence[Node], kept: set[Node]) -> set[Node]:
+    """The inputs that a graph needs for the symbols in its sizes: numbers and tangents before
+    others, which a pass may find changed."""
+    used = [node.meta.get("val") for node in graph.nodes if node.op != "placeholder"]
+    missing = set[Any]().union(*map(_symbols, used), *(_symbols(x.meta["val"]) for x in kept))
+    more = set[Node]()
+    later = [each for each in inputs if isinstance(each.meta["val"], torch.Tensor)]
+    numbers = [each for each in inputs if each not in later]
+    for each in (*sorted(kept, key=inputs.index), *numbers, *reversed(later)):
+        if not missing.isdisjoint(found := _defined(each.meta["val"])):
+            missing -= found
+            more.add(each)
+    return more
+
+
+def _symbols(value: Any) -> set[Any]:
+    """The symbols in a number, or in a tensor's sizes and strides."""
+    return {symbol for each in _expressions(value) for symbol in each.free_symbols}
+
+
+def _defined(value: Any) -> set[Any]:
+    return {each for each in _expressions(value) if each.is_Symbol}
+
+
+def _expressions(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _expressions(each)
+    elif isinstance(value, torch.Tensor):
+        yield from _expressions([*value.shape, *value.stride(), value.storage_offset()])
+    elif isinstance(value, torch.SymInt | torch.SymFloat):
+        yield value.node.expr
 
 
 def _needs(module: GraphModule, first: int) -> list[list[int]]:

@@ -73,9 +73,9 @@ class Passes:
         return ctx if saved is None else _Node(ctx, saved)
 
     def _plan(self, present: int, passed: int, every: int, metadata: Any) -> _Plan:
-        needs = self._backward.needs()
-        parts = [self._reached.part(place, metadata) for place in tangents_of(metadata)]
         numbers, end = metadata.num_symints_saved_for_bw, self._backward.first
+        needs = [{i for i in each if i >= numbers} for each in self._backward.needs()]
+        parts = [self._reached.part(place, metadata) for place in tangents_of(metadata)]
 
         def of(tangents: int) -> Set[int]:
             return {place for i in _bits(tangents) for place in needs[i]}
@@ -83,7 +83,7 @@ class Passes:
         def is_free(tangent: int, gone: int) -> bool:
             """Whether passes with other tangents leave what this one needs, as in eager PyTorch."""
             return all(
-                set(needs[tangent]).isdisjoint(needs[other])
+                needs[tangent].isdisjoint(needs[other])
                 or (parts[tangent] and parts[other] and not parts[tangent] & parts[other])
                 for other in _bits(gone)
             )

@@ -260,12 +260,13 @@ def fill(x: Tensor, w: Tensor) -> Tensor:
     return made + other
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", PASSES)
-def test_passes_without_retaining(name: str) -> None:
+def test_passes_without_retaining(name: str, dynamic: bool) -> None:
     """As many as eager allows."""
     function, passes = PASSES[name]
     found = []
-    for each in (function, dynacap.compile(function, backend="native")):
+    for each in (function, dynacap.compile(function, backend="native", dynamic=dynamic)):
         given = leaves()
         results = each(*given)
         for chosen in passes:
