@@ -6,9 +6,10 @@
 Groups: (a) chains of pointwise operations, (b) what models are made of, (c) models, forward, (d)
 models, training, (e) an optimizer's step, (f) batch 1, where overhead rules. Each case is measured
 in forked processes, from one that has imported torch and has computed nothing: each compiler with
-empty caches, the backend with those that this left, and all sides by turns, inductor with what it
-left. The first call is timed after a small function was compiled, so that no imports are counted;
-`x bw` is the time over what the memory's bandwidth, measured in the same run, allows.
+empty caches, the backend with those that this left, and with entries that it was asked to keep
+(`config.keep_captures`), and all sides by turns, inductor with what it left. The first call is
+timed after a small function was compiled, so that no imports are counted; `x bw` is the time over
+what the memory's bandwidth, measured in the same run, allows.
 
 Threads that wait for work spin for a while, as OpenMP has it by default.  On a machine that others
 use they had better sleep, which costs those most who wake threads for little:
@@ -36,7 +37,7 @@ import native_worker as worker
 from isolate import isolated
 from machine import RESULTS, save
 from native_cases import CASES
-from native_tables import show
+from native_tables import FIRSTS, show
 
 from dynacap.config import config
 
@@ -45,7 +46,7 @@ KEPT = "native_passive" if os.environ.get("OMP_WAIT_POLICY", "").upper() == "PAS
 LIMIT = 300  # seconds for one measurement
 
 
-def measured(measure: Callable[[], Found], caches: str = "") -> Found:
+def measured(measure: Callable[[], Found], caches: str = "", *, keep: bool = False) -> Found:
     """What a measurement in a process of its own finds; what went wrong under "error"."""
 
     def work() -> Found:
@@ -54,6 +55,7 @@ def measured(measure: Callable[[], Found], caches: str = "") -> Found:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{caches}/inductor"
             os.environ["TRITON_CACHE_DIR"] = f"{caches}/triton"
             config.cache_dir = f"{caches}/dynacap"
+            config.keep_captures = keep
         worker.prepare()
         try:
             return measure()
@@ -69,17 +71,20 @@ def measure(name: str, backend: str, *, warm_only: bool) -> Found:
     first = partial(partial, worker.first)
     with tempfile.TemporaryDirectory() as caches:
         os.mkdir(f"{caches}/dynacap", 0o700)
-        found: Found = {"cold": {}, "cached": {}}
+        found: Found = {kind: {} for kind in FIRSTS}
         if not warm_only:
             found["cold"]["inductor"] = measured(first("inductor", name), caches)
             found["cold"][backend] = measured(first(backend, name), caches)
             found["cached"][backend] = measured(first(backend, name), caches)
+            measured(first(backend, name), caches, keep=True)
+            found["kept"][backend] = measured(first(backend, name), caches, keep=True)
         found |= measured(partial(worker.warm, backend, name), caches)
         if warm_only:
             was = earlier().get(name, {})
-            found |= {kind: was.get(kind, {}) for kind in ("cold", "cached")}
+            found |= {kind: was.get(kind, {}) for kind in FIRSTS}
         elif "first" in found:
-            found["cached"]["inductor"] = {"seconds": found["first"]["inductor"]}
+            for kind in ("cached", "kept"):
+                found[kind]["inductor"] = {"seconds": found["first"]["inductor"]}
         return found
 
 
@@ -92,7 +97,7 @@ def earlier() -> dict[str, Found]:
 
 def young(one: Found, hours: float) -> bool:
     """Whether a result is whole, and not older."""
-    whole = "error" not in one and one.get("cached")
+    whole = "error" not in one and one.get("kept")
     return bool(whole) and time.time() - one.get("at", 0) < 3600 * hours
 
 
