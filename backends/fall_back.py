@@ -25,7 +25,7 @@ class _FallBack:
 
 def announced(graph_module: GraphModule) -> Callable[..., Any]:
     """The graph's own code, which tells those who listen when it begins."""
-    forward = graph_module.forward
+    forward = graph_module.on_call
     fall_back = graph_module.meta.setdefault(_KEY, _FallBack())
 
     def eager(*args: Any) -> Any:

@@ -49,7 +49,7 @@ class Recovery:
         self.devices = sorted(devices, key=str)
         self.name = graph.name
         self.inside = inside
-        self.eager = graph.forward if compiled is not graph.forward else None
+        self.eager = None if graph.on_call.is_same(compiled) else graph.on_call
         self.state = _State() if sets_state else None
         # A compiled graph may change nothing until it fails and says so.
         self._running = threading.local()

@@ -124,10 +124,9 @@ def build_entry(
         return Built(fn, code.slots, code, None, Parts())
     sets_state = machine.tensors.state_nodes > 0
     computes = count_ops(graph) > machine.tensors.state_nodes
-    compiled = graph.forward
     compiles = computes and not (machine.tensors.stays_eager and makes_functional(backend))
-    if compiles:
-        compiled = compile_for(backend, graph, list(map(_example, inputs)), sets_state)
+    examples = list(map(_example, inputs))
+    compiled = compile_for(backend, graph, examples, sets_state) if compiles else graph.forward
     recovery = Recovery(graph, compiled, sets_state, sites is not None)
     call = _graph_call(emitter, sites, flat_sources, inputs, recovery)
     code = generate_entry(emitter, result, call)
@@ -157,9 +156,9 @@ def bind(
 ) -> Built:
     """The entry's function, bound to the compiled graph."""
     fn = code.make(compiled)
-    functions: list[Any] = [code.function, getattr(graph.forward, "__func__", graph.forward)]
-    for function in filter(None, functions):
-        skip_code(function.__code__)
+    if code.function is not None:
+        skip_code(code.function.__code__)
+    graph.on_call.tell_code(skip_code)
     _report(graph, code)
     return Built(fn, code.slots, code, graph, parts)
 

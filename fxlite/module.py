@@ -9,7 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping
 from traceback import walk_tb
-from types import MethodType, TracebackType
+from types import CodeType, MethodType, TracebackType
 from typing import Any
 
 from dynacap.fxlite import torch_interop
@@ -26,6 +26,47 @@ _FILE = "<dynacap graph "
 _CALLBACK = "__dynacap_point_at_user_line__"
 
 
+class OnCall:
+    """A graph's function, compiled when it is first called: what is only fallen back on seldom is.
+
+    It holds the source and the attributes, but not the graph.
+    """
+
+    def __init__(self, code: PythonCode, attributes: Attributes) -> None:
+        self._parts: tuple[PythonCode, Attributes] | None = (code, attributes)
+        self._function: Callable[..., Any] | None = None
+        self._told: list[Callable[[CodeType], object]] = []
+
+    def function(self) -> Callable[..., Any]:
+        """The function itself."""
+        if self._function is None and self._parts is not None:
+            made = _compile(*self._parts)
+            self._function, self._parts = made, None
+            for listener in self._told:
+                listener(_code_of(made))
+        assert self._function is not None
+        return self._function
+
+    def tell_code(self, listener: Callable[[CodeType], object]) -> None:
+        """Have a function called with the code, now or once it is there."""
+        if self._function is not None:
+            listener(_code_of(self._function))
+        else:
+            self._told.append(listener)
+
+    def is_same(self, function: object) -> bool:
+        """Whether a function is this one."""
+        return function is self or (function is not None and function is self._function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function()(*args, **kwargs)
+
+
+def _code_of(function: Any) -> CodeType:
+    code: CodeType = getattr(function, "__func__", function).__code__
+    return code
+
+
 class GraphModule:
     """What a backend gets: ``gm(*values)`` runs the graph, ``gm.graph`` says what it does.
 
@@ -39,7 +80,7 @@ class GraphModule:
         self._attributes = Attributes(_wanted(root, graph))
         self._graph = graph
         self._code: PythonCode | None = None
-        self._forward: Callable[..., Any] | None = None
+        self._on_call: OnCall | None = None
         self.name = name if name is not None else f"graph_{next(_numbers)}"
         self.meta: dict[str, Any] = {}
 
@@ -73,9 +114,14 @@ class GraphModule:
 
         It holds the attributes but neither this module nor the graph.
         """
-        if self._forward is None:
-            self._forward = _compile(self._python_code(), self._attributes)
-        return self._forward
+        return self.on_call.function()
+
+    @property
+    def on_call(self) -> OnCall:
+        """The same, compiled when it is first called."""
+        if self._on_call is None:
+            self._on_call = OnCall(self._python_code(), self._attributes)
+        return self._on_call
 
     def by_position(self) -> Callable[..., Any]:
         """A function like :attr:`forward`, called with the placeholders' values and nothing else;
@@ -92,7 +138,7 @@ class GraphModule:
     def recompile(self) -> None:
         """Take up changes of the graph; the function is compiled when it is next called."""
         self._code = None
-        self._forward = None
+        self._on_call = None
 
     def lint(self) -> None:
         """Check the graph, and that every attribute that it names is there."""

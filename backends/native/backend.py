@@ -106,8 +106,8 @@ def native(
             return _compiled(graph_module, example_inputs, eager, waits)
         return rewind.around(_compiled(graph_module, example_inputs, rewind.eager, waits))
 
-    run = _or_eagerly(make, graph_module.forward)
-    if run is graph_module.forward:
+    run = _or_eagerly(make, graph_module.on_call)
+    if run is graph_module.on_call:
         withdraw(graph_module)
     return where_they_fit(run, graph_module)
 

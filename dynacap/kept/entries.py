@@ -164,9 +164,8 @@ def _recalled(words: _Words, reading: Reading, backend: Backend, history: Histor
 def _with_graph(
     graph: GraphModule, examples: list[Any], words: _Words, reading: Reading, backend: Backend
 ) -> Built:
-    compiled = graph.forward
-    if words.compiles:
-        compiled = compile_for(backend, graph, examples, words.sets_state)
+    makes = functools.partial(compile_for, backend, graph, examples, words.sets_state)
+    compiled = makes() if words.compiles else graph.forward
     recovery = Recovery(graph, compiled, words.sets_state, reading.sites is not None)
     run_plain = functools.partial(suspend_failed, recovery.interruption, reading.sites)
     reading.parts |= {"recovery": recovery, "run_plain": run_plain}

@@ -85,7 +85,7 @@ class _Again:
     def __init__(self, graph_module: GraphModule, reads: Reads, backward: Backward | None) -> None:
         graph = graph_module.graph
         self._reads = reads
-        self._forward = graph_module.forward
+        self._forward = graph_module.on_call
         self._state = current_state()
         self._draws = any(node.op.startswith("call_") and is_random(node) for node in graph.nodes)
         writes = list(writes_of(graph))
