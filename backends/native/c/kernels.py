@@ -199,16 +199,18 @@ class _Writer:
         self.scopes.append(_Scope([loop.axis], stages=True))
         self._statements(loop.body)
         stages = self.scopes.pop().stages or []
-        self.scopes[-1].lines += in_strips(loop, numbers, stages)
+        self.scopes[-1].lines += in_strips(loop, numbers, stages, self.kernel.in_team)
 
     def _pragma(self, loop: Loop, depth: int) -> None:
         words = []
         if loop.parallel:
-            words.append("parallel for")
+            words.append("for" if self.kernel.in_team else "parallel for")
         if loop.vector and _long(loop):
             words.append("simd")
         if depth > 1:
             words.append(f"collapse({depth})")
+        if loop.parallel and self.kernel.in_team:
+            words.append("nowait")
         if not words:
             return
         if loop.vector:

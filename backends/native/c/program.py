@@ -8,7 +8,7 @@ what is left, whether the graph came to its end or not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from dynacap.backends.native.c.cores import uses_cores
 from dynacap.backends.native.c.kernels import kernels_source
 from dynacap.backends.native.c.places import Places
 from dynacap.backends.native.c.sizes import checked_text, number_text, size_text
+from dynacap.backends.native.c.teams import Team, in_parallel, teams
 from dynacap.backends.native.loops.kernel import Kernel
 from dynacap.backends.native.loops.program import (
     Buffer,
@@ -96,6 +97,11 @@ class Source:
 def program_source(program: Program) -> Source:
     """The C source of a program, its kernels' functions among it."""
     kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    for run in teams(program.steps).values():
+        for at in run:
+            step = program.steps[at]
+            if in_parallel(step):
+                step.in_team = True
     return _Writer(program).source(kernels_source(kernels) if kernels else "")
 
 
@@ -113,7 +119,13 @@ class _Writer:
 
     def source(self, kernels: str) -> Source:
         self._check_finite()
+        runs = teams(self.program.steps)
+        together = {at for run in runs.values() for at in run}
         for index, step in enumerate(self.program.steps):
+            if index in runs:
+                self._team(runs[index])
+            if index in together:
+                continue
             self._use_cores(uses_cores(step))
             if isinstance(step, Call):
                 self._call(step)
@@ -316,7 +328,35 @@ class _Writer:
                 slot = self._slot(result)
                 self._check(f"dynacap_lay({slot}, {layout(result)}, &{slot})")
 
+    def _team(self, run: range) -> None:
+        """Kernels that are run together; what only counts a change stands before them all."""
+        steps = [self.program.steps[at] for at in run]
+        for step in steps:
+            if isinstance(step, Call):
+                self._call(step)
+        self._use_cores(True)
+        team = Team()
+        for step in steps:
+            if isinstance(step, Kernel):
+                text = self._kernel_call(step)
+                reads, writes = (set(map(self._memory, each)) for each in (step.reads, step.writes))
+                team.add(step, text, reads, writes)
+        self.lines += team.lines()
+        for at in run:
+            self._drop(self.places.dead_after(at))
+
+    def _memory(self, buffer: Buffer) -> Hashable:
+        """What a buffer shares memory with; all of the arena counts as one."""
+        root = self.places.root(buffer)
+        return "arena" if root in self.places.offsets else root
+
     def _kernel(self, kernel: Kernel) -> None:
+        self.lines.append(self._kernel_call(kernel))
+        if kernel.faults:
+            self._give_up_at_fault()
+
+    def _kernel_call(self, kernel: Kernel) -> str:
+        """The call of a kernel, after lines that make what it takes."""
         self._comment(kernel.origins)
         for buffer in kernel.writes:
             self._allocate(buffer)
@@ -326,9 +366,7 @@ class _Writer:
         sizes = [size_text(size) for size in kernel.sizes]
         numbers = [number.name for number in kernel.numbers()]
         fault = ["&fault"] * kernel.faults
-        self.lines.append(f"{kernel.name}({', '.join([*pointers, *sizes, *numbers, *fault])});")
-        if kernel.faults:
-            self._give_up_at_fault()
+        return f"{kernel.name}({', '.join([*pointers, *sizes, *numbers, *fault])});"
 
     def _give_up_at_fault(self) -> None:
         """Have the graph run eagerly, which raises for the index; nothing must have changed yet."""

@@ -27,15 +27,19 @@ def width(loop: Loop) -> int:
     return numbers if longest(*(each.value for each in stores)) >= _LONG else 0
 
 
-def in_strips(loop: Loop, numbers: int, stages: Sequence[tuple[str, str]]) -> Iterator[str]:
+def in_strips(
+    loop: Loop, numbers: int, stages: Sequence[tuple[str, str]], in_team: bool
+) -> Iterator[str]:
     """The loop, by what its stages declare and do for one of its rounds."""
     strips, rest = divmod(loop.axis.size, numbers)
     if loop.parallel:
-        yield "#pragma omp parallel for"
+        yield "#pragma omp for nowait" if in_team else "#pragma omp parallel for"
     yield f"for (int64_t strip = 0; strip < {strips}; strip++) {{"
     yield from (f"    {line}" for line in _strip(loop, numbers, numbers, "strip", stages))
     yield "}"
     if rest:
+        if loop.parallel and in_team:
+            yield "#pragma omp single nowait"
         yield "{"
         yield from (f"    {line}" for line in _strip(loop, numbers, rest, str(strips), stages))
         yield "}"

@@ -85,6 +85,7 @@ class Kernel:
     sizes: tuple[object, ...] = ()
     origins: tuple[torch.fx.Node, ...] = ()
     faults: bool = False
+    in_team: bool = False  # whether the threads that share its loop are there when it is called
 
     def numbers(self) -> tuple[Number, ...]:
         """The floats that it computes with, and is given."""
