@@ -20,7 +20,7 @@ from dynacap import log
 from dynacap.backends.collector import resting
 from dynacap.backends.fall_back import announced, withdraw
 from dynacap.backends.native.aten.functions import is_taken_apart
-from dynacap.backends.native.aten.inputs import is_variable, refused
+from dynacap.backends.native.aten.inputs import is_variable, refused, share_memory
 from dynacap.backends.native.aten.overlaps import check_overlaps
 from dynacap.backends.native.aten.trace import (
     Keep,
@@ -140,9 +140,11 @@ def _compiled(
     make = _Compile(crun, compiler, waits)
     shown = any(each.enabled for each in _STAGES)
     key = None if shown else description(graph_module, example_inputs)
+    note = None if key is None else find_note(key, compiler)
+    if note is None or share_memory(example_inputs):  # else who took the note has looked
+        _check_graph(graph_module, example_inputs)
     if key is None:
         return compile_traced(graph_module, example_inputs, make, eager, None)
-    note = find_note(key, compiler)
     if note is not None:
         return compile_again(graph_module, example_inputs, make, make.again, eager, note)
     before = known_of_symbols(graph_module)
@@ -166,6 +168,10 @@ def _check_inputs(graph_module: GraphModule, example_inputs: Sequence[Any]) -> N
         raise NotImplementedError(f"it has tensors on {', '.join(sorted(devices - {'cpu'}))}")
     if any(isinstance(v, torch.Tensor) and (v.is_neg() or v.is_conj()) for v in example_inputs):
         raise NotImplementedError("an argument is to be negated or conjugated when it is read")
+
+
+def _check_graph(graph_module: GraphModule, example_inputs: Sequence[Any]) -> None:
+    """The same for what the graph does with them."""
     check_overlaps(graph_module.graph)
     if needs_its_order(graph_module):
         raise NotImplementedError("others' code runs in it behind a change, or before an error")
