@@ -11,7 +11,7 @@ from dynacap.executor.outside import Outside
 from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Value
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
-from dynacap.values.data_model.attributes import part_of
+from dynacap.values.data_model.calls import part_of
 from dynacap.values.function import FunctionValue
 
 Kwargs = dict[str, Value]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import dataclasses
 import enum
 import functools
 import hashlib
@@ -24,7 +25,15 @@ import torch
 from dynacap import marks
 from dynacap.codegen import runtime
 from dynacap.guards.constant import is_constant, try_fingerprint
-from dynacap.guards.raw import MISSING, instance_dict, is_a, type_dict, type_flags, type_mro
+from dynacap.guards.raw import (
+    MISSING,
+    instance_dict,
+    is_a,
+    type_dict,
+    type_flags,
+    type_lookup,
+    type_mro,
+)
 
 Words = tuple[Any, ...]
 _Named = collections.namedtuple("_Named", "field")
@@ -78,11 +87,11 @@ def _found(way: str, words: Words) -> Any:
 
 # -- ways -----------------------------------------------------------------------------------------
 def _module_name(module: Any) -> Words | None:
-    name = _module_dict(module).get("__name__")
-    return (name,) if isinstance(name, str) else None
+    name = _dict_of(module).get("__name__")
+    return (name,) if type(name) is str else None
 
 
-def _module_dict(module: Any) -> dict[str, Any]:
+def _dict_of(module: Any) -> dict[str, Any]:
     found: Any = instance_dict(module)
     return {} if found is MISSING else found
 
@@ -125,9 +134,8 @@ def _function(module: str, qualname: str) -> Any:
 
 def _c_function(function: Any) -> Words | None:
     home = function.__self__
-    if isinstance(home, types.ModuleType):
-        return home.__name__, function.__name__
-    return None
+    name = _module_name(home) if is_a(home, types.ModuleType) else None
+    return None if name is None else (*name, function.__name__)
 
 
 def _descriptor(obj: Any) -> Words | None:
@@ -152,7 +160,7 @@ def _named_by_home(home: str, name: str) -> Any:
 
 def _enum_member(member: Any) -> Words | None:
     owner = _path(type(member))
-    return None if owner is None else (*owner, member._name_)
+    return None if owner is None else (*owner, _dict_of(member).get("_name_"))
 
 
 def _operator(obj: Any) -> Words | None:
@@ -182,7 +190,7 @@ _FINDERS: dict[str, Callable[..., Any]] = {
     "function": _function,
     "builtin": _named_by_home,
     "descriptor": _described,
-    "member": lambda module, qualname, name: _class(module, qualname)._member_map_[name],
+    "member": lambda module, qualname, name: _members(_class(module, qualname))[name],
     "operator": _torch_operator,
     "home": lambda home, name: _in_home(home, name),
 }
@@ -232,15 +240,55 @@ def _facts(obj: Any) -> Iterator[Any]:
     elif kind is FIELD:
         yield obj.__reduce__()
     elif is_a(obj, enum.Enum):
-        yield _constant(obj._value_) if is_constant(obj._value_) else _refuse(obj)
+        yield from _of_class(kind)
+        yield _dict_of(obj).get("_name_")
     elif is_a(obj, type):
-        for base in type_mro(obj) or ():
-            yield (*(_path(base) or ()), type_flags(base) & ~_VERSION_TAG)
+        yield from _of_class(obj)
+    elif kind in (types.BuiltinFunctionType, *_DESCRIPTORS):
+        yield _field(kind, "__qualname__"), obj.__name__, obj.__qualname__
     else:
         yield _field(kind, "__qualname__")
 
 
 _VERSION_TAG = 1 << 19  # whether the class has a number in the cache of attributes
+_LAYOUT = ("__basicsize__", "__itemsize__", "__dictoffset__", "__weakrefoffset__")
+
+
+def _of_class(cls: type) -> Iterator[Any]:
+    """Its bases and metaclasses; what attributes it has is guarded.  An enum never changes."""
+    for base in (*(type_mro(cls) or ()), *(type_mro(type(cls)) or ())):
+        yield (*(_path(base) or ()), type_flags(base) & ~_VERSION_TAG)
+    yield [_field(cls, name) for name in _LAYOUT]
+    if is_a(cls, enum.EnumType):
+        for name, member in _members(cls).items():
+            fields = _dict_of(member)
+            yield name, sorted((key, _member_field(each)) for key, each in fields.items())
+    told = type_lookup(cls, "__dataclass_fields__")
+    if type(told) is dict:
+        yield [_of_field(name, field) for name, field in told.items()]
+
+
+def _of_field(name: str, field: Any) -> Any:
+    """What ``dataclasses.fields`` tells of one."""
+    if type(field) is not dataclasses.Field:
+        _refuse(field)
+    asked = ("name", "init", "repr", "hash", "compare", "kw_only", "default")
+    told = [_default(getattr(field, each)) for each in asked]
+    factory = field.default_factory
+    made = digest(factory) if type(factory) is types.FunctionType else _field(factory, "__name__")
+    extra = [(_member_field(key), _member_field(each)) for key, each in field.metadata.items()]
+    return name, told, str(field._field_type), made, extra
+
+
+def _members(cls: type) -> dict[str, Any]:
+    found: dict[str, Any] = type_dict(cls)["_member_map_"]
+    return found
+
+
+def _member_field(value: Any) -> Any:
+    if is_a(value, type):
+        return _path(value)
+    return _constant(value) if is_constant(value) else _refuse(value)
 
 
 def _of_code(code: types.CodeType) -> Iterator[Any]:
@@ -265,7 +313,7 @@ def _of_function(function: types.FunctionType) -> Iterator[Any]:
     yield from _of_code(function.__code__)
     for values in (function.__defaults__ or (), (function.__kwdefaults__ or {}).values()):
         yield [_default(value) for value in values]
-    yield sorted(vars(function)), marks.of(function)
+    yield sorted(vars(function)), marks.of(function), function.__name__, function.__qualname__
 
 
 def _default(value: Any) -> Any:
@@ -282,6 +330,6 @@ def files_of(obj: Any) -> Iterator[str]:
     if type(obj) in (types.FunctionType, types.CodeType):
         yield getattr(obj, "__code__", obj).co_filename
     module = sys.modules.get(str(_field(obj if is_a(obj, type) else type(obj), "__module__")))
-    file = None if module is None else _module_dict(module).get("__file__")
+    file = None if module is None else _dict_of(module).get("__file__")
     if type(file) is str:
         yield file

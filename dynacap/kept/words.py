@@ -29,7 +29,7 @@ from dynacap.guards import GuardSet
 from dynacap.guards.constant import ConstKey
 from dynacap.guards.kinds import KINDS
 from dynacap.guards.plan import ROOT, Plan
-from dynacap.guards.raw import MISSING
+from dynacap.guards.raw import MISSING, is_a
 from dynacap.guards.ref import Ref, describe
 from dynacap.guards.relations import Predicate, Sizes
 from dynacap.guards.source import Attr, Held, Source, TypeOf
@@ -89,7 +89,7 @@ class _Writer(pickle.Pickler):
         kind = type(obj)
         if kind in _AS_THEY_ARE or any(obj is each for each in _READERS):
             return NotImplemented
-        if kind.__module__ == "torch.return_types":
+        if is_a(obj, tuple) and vars(torch.return_types).get(kind.__name__) is kind:
             return NotImplemented  # a tuple with names
         rule = _RULES.get(kind)
         if rule is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import enum
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +14,7 @@ from dynacap.backends.fakes.world import SILENCE
 from dynacap.guards.raw import IMMUTABLE_TYPE, is_a, storage
 from dynacap.guards.source import Attr, DequeItem, SeqItem, Source
 from dynacap.hook import original_code
-from dynacap.values.base import Known, Lazy, Value
+from dynacap.values.base import Known, Lazy, OfProcess, Value
 from dynacap.values.container import DictValue, ListValue, SetValue, SliceValue, TupleValue
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.natives import registers
@@ -62,6 +64,19 @@ def guard_type(t: Tracer, real: Any, source: Source | None) -> None:
     """The type of an outside object is what it was, and is where its class is found."""
     if source is not None:
         t.guard("TypeIs", source, type(real))
+    elif type(real) not in _TOLD and not _are_parameters(real):
+        OfProcess.met += 1  # nothing guards what is read of it
+
+
+# made of what is guarded: a class and its fields, a function's code and defaults
+_TOLD = {dataclasses.Field, inspect.Signature, inspect.Parameter}
+
+
+def _are_parameters(real: Any) -> bool:
+    """Whether it is what a signature keeps them in."""
+    return type(real) is collections.OrderedDict and {inspect.Parameter} >= set(
+        map(type, real.values())
+    )
 
 
 def build_object(t: Tracer, real: Any, source: Source | None) -> Value:

@@ -586,3 +586,23 @@ def test_frozen_sets_made_inside(x: Tensor, given: Any) -> Any:
     vertices = [frozenset([a, b]) for a in (1, 2, 3) for b in (4, 5)]
     first, second, *rest = [frozenset([each, vertices[0]]) for each in vertices]
     return first ^ second, first | given, second ^ given, rest[0] & rest[1], x + 1
+
+
+def test_what_a_function_in_new_reads_is_guarded() -> None:
+    held = [1.0]
+
+    class Made:
+        v: float
+
+        def __new__(cls) -> Any:
+            self: Any = object.__new__(cls)
+            self.v = held[0]
+            return self
+
+    namespace: dict[str, Any] = {"Made": Made}
+    exec("def f(x): return x * Made().v", namespace)
+    compiled = dynacap.compile(namespace["f"], backend="eager")
+    x = torch.ones(2)
+    assert torch.equal(compiled(x), x)
+    held[0] = 5.0
+    assert torch.equal(compiled(x), x * 5)

@@ -22,7 +22,7 @@ from dynacap.guards.thread_local import ThreadDict
 from dynacap.values.base import DELETED, MISSING, Const, Known, UnreadConst, UserRaise, Value
 from dynacap.values.build import builds, guard_type
 from dynacap.values.container import DictValue
-from dynacap.values.data_model.calls import C_METHODS, call_special
+from dynacap.values.data_model.calls import C_METHODS, call_special, part_of
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue, GeneratorValue
 from dynacap.values.natives import find_native, is_pure
@@ -305,11 +305,6 @@ def _has_dict(obj: Value) -> bool:
         return False
     has = obj.cls.__dictoffset__ != 0 or obj.cls is threading.local
     return has and not is_a(real_of(obj), type)
-
-
-def part_of(t: Tracer, real: Any, owner: Value, name: str) -> Value:
-    """What an attribute of an object holds, as a value."""
-    return t.wrap(real, Attr(owner.source, name) if owner.source is not None else None)
 
 
 def _comes_first(t: Tracer, raw: Any) -> bool:

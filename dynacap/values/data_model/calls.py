@@ -58,12 +58,17 @@ def call_special(t: Tracer, obj: Value, name: str, args: list[Value]) -> Value:
 
 def _bind_special(t: Tracer, raw: Any, value: Value, obj: Value, cls: type) -> Value:
     if isinstance(raw, staticmethod):
-        return t.wrap(raw.__func__, None)
+        return part_of(t, raw.__func__, value, "__func__")
     if isinstance(raw, classmethod):
-        return BoundMethod(t.wrap(raw.__func__, None), t.class_value(cls))
+        return BoundMethod(part_of(t, raw.__func__, value, "__func__"), t.class_value(cls))
     if t.lookup(type(raw), "__get__") is MISSING:
         return value
     return call_special(t, value, "__get__", [obj, t.class_value(cls)])
+
+
+def part_of(t: Tracer, real: Any, owner: Value, name: str) -> Value:
+    """What an attribute of an object holds, as a value."""
+    return t.wrap(real, Attr(owner.source, name) if owner.source is not None else None)
 
 
 def resolve_call(t: Tracer, fn: Value, args: list[Value]) -> tuple[Value, list[Value]]:
@@ -318,7 +323,7 @@ def _call_new(t: Tracer, cls_value: Value, args: list[Value], kwargs: Kwargs) ->
     if isinstance(new, types.FunctionType):
         fn = t.class_attribute(cls, "__new__")
         if not isinstance(fn, FunctionValue):
-            fn = t.wrap(new, None)
+            fn = part_of(t, new, fn, "__func__")
         return t.call(fn, [cls_value, *args], kwargs)
     if not isinstance(new, types.BuiltinFunctionType) and (
         own := t.find_attribute(cls_value, "__new__")

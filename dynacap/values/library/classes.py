@@ -9,9 +9,10 @@ import typing
 import weakref
 from typing import Any
 
+from dynacap.guards.raw import IMMUTABLE_TYPE, derives, type_dict, type_flags
 from dynacap.guards.registrations import Registrations
 from dynacap.guards.relations import Predicate
-from dynacap.values.base import MISSING, NONE, Const, Known, Value
+from dynacap.values.base import MISSING, NONE, Const, Known, OfProcess, Value
 from dynacap.values.build import build_known, builds_subclasses
 from dynacap.values.container import DictValue, ListValue, TupleValue
 from dynacap.values.data_model import call_special, get_attribute, truth
@@ -59,6 +60,7 @@ def is_instance(t: Tracer, obj: Value, classinfo: Value) -> bool:
 def _inherits(t: Tracer, obj: Value, cls: type) -> bool:
     """What classes answer that have no ``__instancecheck__`` of their own."""
     if issubclass(obj.cls, cls):
+        _note_registration(obj.cls, cls)
         return True
     _guard_registrations(t, obj.cls, cls)
     return issubclass(claimed_class(t, obj), cls)
@@ -76,6 +78,15 @@ def _guard_registrations(t: Tracer, cls: type, base: type) -> None:
         found = _registrations[t] = Registrations()
         t.guards.add(Predicate((), found.hold, "no class was registered for an abstract one"))
     found.add(cls, base)
+
+
+def _note_registration(cls: type, base: type) -> None:
+    """That a class was registered, or asked for its attributes, has no guard."""
+    known = type_flags(cls) & IMMUTABLE_TYPE and type_dict(base).get("__module__") in _STANDARD
+    OfProcess.met += not (known or derives(cls, base))
+
+
+_STANDARD = ("collections.abc", "numbers", "typing")
 
 
 class _Instance:
@@ -106,6 +117,7 @@ def _follows_protocol(t: Tracer, obj: Value, cls: type) -> bool:
             "Instance and class checks can only be used with @runtime_checkable protocols",
         )
     _guard_registrations(t, obj.cls, cls)
+    OfProcess.met += 1  # what it asks for has no guard
     if isinstance(cls, abc.ABCMeta) and abc.ABCMeta.__instancecheck__(cls, _Instance(obj.cls)):
         return True
     for name in sorted(typing._get_protocol_attrs(cls)):  # type: ignore[attr-defined]
@@ -144,6 +156,8 @@ def is_subclass(t: Tracer, sub: Value, classinfo: Value) -> bool:
         return t.raise_real(error)
     if not found:
         _guard_registrations(t, real_sub, cls)
+    else:
+        _note_registration(real_sub, cls)
     return found
 
 

@@ -13,7 +13,7 @@ from dynacap.guards.relations import Predicate
 from dynacap.values.base import Const, Known, Value
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model import find_attribute, get_attribute, set_attribute
-from dynacap.values.data_model.attributes import part_of
+from dynacap.values.data_model.calls import part_of
 from dynacap.values.data_model.exceptions import init_exception, new_exception
 from dynacap.values.iterator_builtins import elements
 from dynacap.values.library.handlers import NONE, Operation, giving_self, handles, methods

@@ -9,6 +9,7 @@ from typing import Any
 from dynacap.values.base import MISSING, Const, Known, Value
 from dynacap.values.container import DictValue, TupleValue
 from dynacap.values.data_model import attributes, get_attribute, is_same
+from dynacap.values.data_model.calls import part_of
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like
 from dynacap.values.function import BoundMethod, FunctionValue
@@ -78,7 +79,7 @@ def _code(t: Tracer, self: FunctionValue, /) -> Value:
 def _argument_field(t: Tracer, self: FunctionValue, name: str, held: Value | None) -> Value:
     if held is not None or self.real is None:
         return held or NONE
-    return attributes.part_of(t, getattr(self.real, name), self, name)
+    return part_of(t, getattr(self.real, name), self, name)
 
 
 handles(_FUNCTION["__defaults__"])(

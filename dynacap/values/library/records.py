@@ -13,6 +13,7 @@ from dynacap.values.container import TupleValue
 from dynacap.values.data_model import get_attribute
 from dynacap.values.data_model.calls import fold_or_break, folds
 from dynacap.values.iterator import ListIterator
+from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import NONE, handles, is_none, real_of_known
 from dynacap.values.tracer import Tracer
 
@@ -91,4 +92,5 @@ def _fields(t: Tracer, class_or_instance: Value, /) -> Value:
 def _is_dataclass(t: Tracer, obj: Value, /) -> Value:
     real = real_of_known(obj)
     cls = real if isinstance(real, type) else obj.cls
-    return Const(dataclasses.is_dataclass(cls))
+    fields = attribute_or_none(t, t.class_value(cls), "__dataclass_fields__")
+    return Const(fields is not None)

@@ -26,6 +26,7 @@ from dynacap.values.library.handlers import (
     raise_with,
 )
 from dynacap.values.library.misuse import bad_arguments
+from dynacap.values.stand_in import for_real
 from dynacap.values.tracer import Tracer
 
 Keyed = dict[Any, Value]  # what stands for an element as a key -> the element
@@ -335,4 +336,4 @@ for _name in RELATIONS:
     _register_relation(_name, not _name.startswith("__"))
 
 
-handles(frozenset.__hash__)(lambda t, self, /: Const(hash(self.constant())))
+handles(frozenset.__hash__)(lambda t, self, /: Const(for_real(t, hash, [self.constant()], {})))

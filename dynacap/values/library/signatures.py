@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from dynacap.guards.source import Attr
-from dynacap.values.base import Known, Value
+from dynacap.values.base import Known, OfProcess, Value
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.library.attributes import attribute_or_none
 from dynacap.values.library.handlers import handles
@@ -27,6 +27,8 @@ def _signature(t: Tracer, obj: Value, /) -> Value:
         found = inspect.signature(real)
     except (TypeError, ValueError) as error:
         return t.raise_real(error)
+    said = (*(each.annotation for each in found.parameters.values()), found.return_annotation)
+    OfProcess.met += any(each is not inspect.Signature.empty for each in said)  # not guarded
     return t.wrap(found, None)
 
 

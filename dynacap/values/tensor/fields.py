@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynacap.guards.source import Attr
 from dynacap.values.base import Const, Value
-from dynacap.values.data_model.attributes import part_of
+from dynacap.values.data_model.calls import part_of
 from dynacap.values.tensor.results import holds_symbols, size_value, static_value
 from dynacap.values.tensor.value import TensorValue
 from dynacap.values.tracer import Tracer
