@@ -268,9 +268,8 @@ def _is_literal(value: Any) -> bool:
 
 def _const(e: Emitter, value: Const) -> str:
     real = value.value
-    parts = (real.start, real.stop, real.step) if isinstance(real, (range, slice)) else ()
-    if parts and all(map(_is_literal, parts)):
-        return e.let(type(real).__name__, repr(real))  # a new one for each call
+    if type(real) is range and all(map(_is_literal, (real.start, real.stop, real.step))):
+        return e.let("range", repr(real))  # a new one for each call; a slice is the code's own
     return e.constant(real, type(real).__name__.lower())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 
 from dynacap.executor.frame import Frame
@@ -17,6 +16,7 @@ from dynacap.values.library.dicts import store
 from dynacap.values.library.lists import append
 from dynacap.values.library.sets import add, update
 from dynacap.values.library.templates import interpolation, template
+from dynacap.values.wording import wrong_number
 
 
 def _set(m: Machine, count: int, *items: Value) -> Value:
@@ -73,31 +73,33 @@ def _into(change: Callable[..., object], count: int = 1) -> Callable[..., None]:
     return into
 
 
-def _to_unpack(m: Machine, obj: Value, most: int = sys.maxsize) -> list[Value]:
+def _to_unpack(m: Machine, obj: Value) -> Value:
     methods = ("__iter__", "__getitem__")
     if all(m.lookup(obj.cls, method) is MISSING for method in methods):
         m.raise_error(TypeError, f"cannot unpack non-iterable {obj.cls.__name__} object")
-    whole = obj.cls in (tuple, list)  # which nobody sees being walked
-    return unpack(m, obj) if whole else drain(m, iterate(m, obj), most)
+    return iterate(m, obj)
 
 
 @handles("UNPACK_SEQUENCE")
 def unpack_sequence(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop an iterable of exactly n, push its elements, the first on top."""
-    items = _to_unpack(m, f.pop(), i.arg + 1)
+    obj = f.pop()
+    whole = obj.cls in (tuple, list)  # which nobody sees being walked
+    items = unpack(m, obj) if whole else drain(m, _to_unpack(m, obj), i.arg + 1)
     if len(items) != i.arg:
-        few = len(items) < i.arg
-        found = f", got {len(items)}" if few else ""
-        word = "not enough" if few else "too many"
-        m.raise_error(ValueError, f"{word} values to unpack (expected {i.arg}{found})")
+        size = length(m, obj) if obj.cls is dict else len(items)
+        m.raise_real(wrong_number(i.arg, obj.cls, size))
     f.stack.extend(reversed(items))
 
 
 @handles("UNPACK_EX")
 def unpack_ex(m: Machine, f: Frame, i: Instruction) -> None:
     """Pop an iterable; push the ones after, the starred list, the ones before on top."""
-    items = _to_unpack(m, f.pop())
+    iterator = _to_unpack(m, f.pop())
     before, after = i.arg.before, i.arg.after
+    items = drain(m, iterator, before)
+    if len(items) == before:
+        items += unpack(m, iterator)
     if len(items) < before + after:
         least = f"expected at least {before + after}, got {len(items)}"
         m.raise_error(ValueError, f"not enough values to unpack ({least})")

@@ -9,7 +9,7 @@ from dynacap.executor.registry import handles, operation
 from dynacap.opcodes.instruction import Instruction
 from dynacap.values.base import NULL, Known, Value, constant_or
 from dynacap.values.container import DictValue, TupleValue, fresh_dict
-from dynacap.values.data_model import get_attribute, unpack
+from dynacap.values.data_model import as_tuple, get_attribute
 from dynacap.values.data_model.attributes import make_super
 from dynacap.values.data_model.calls import call_resolved, resolve_call
 from dynacap.values.data_model.items import is_iterable
@@ -63,7 +63,7 @@ def call_function_ex(m: Machine, f: Frame, i: Instruction) -> None:
     if not is_iterable(m, spread):
         problem = f"argument after * must be an iterable, not {spread.title}"
         m.raise_error(TypeError, f"{_called(m, fn)} {problem}")
-    args = unpack(m, spread)
+    args = as_tuple(m, spread)
     _invoke(m, f, fn, args, kwargs)
 
 

@@ -33,6 +33,7 @@ from dynacap.values.base import (
 )
 from dynacap.values.build import CONST_TYPES, build
 from dynacap.values.container import DictValue, Key, TupleValue
+from dynacap.values.data_model import iterate
 from dynacap.values.function import BoundMethod, FunctionValue
 from dynacap.values.identity import IdentityValue
 from dynacap.values.object import CellValue, ClassChange, PayloadValue, WrittenAttribute
@@ -310,7 +311,8 @@ class Outside(Tracer):
                     TypeError, f"{called()} argument after ** must be a mapping, not {kind}"
                 )
             self.raise_error(TypeError, f"{kind!r} object is not a mapping")
-        return [(key, self.get_item(mapping, key)) for key in self.unpack(self.call(keys, []))]
+        listed = self.unpack(iterate(self, self.call(keys, [])))
+        return [(key, self.get_item(mapping, key)) for key in listed]
 
     # -- classes ---------------------------------------------------------------------------------
     def lookup(self, cls: type, name: str) -> Any:

@@ -119,9 +119,9 @@ def _stand_in(t: Tracer, value: Value, asks: tuple[str, ...]) -> StandIn:
     if unknown and (issubclass(value.cls, tuple(PAYLOADS)) or _lends_memory(t, value)):
         t.graph_break("not-constant", f"{value.describe()} is an operand of a C function")
     asked = tuple(name for name in asks if _has_own(t, value.cls, name, kind))
-    unhashable = "__hash__" in asked and t.lookup(value.cls, "__hash__") is None
+    nones = tuple(name for name in asked if t.lookup(value.cls, name) is None)
     names = (value.title, *(vars(type)[name].__get__(value.cls) for name in _NAMES))
-    cls = _class_like(names, kind, asked, unhashable)
+    cls = _class_like(names, kind, asked, nones)
     made: StandIn = cls() if kind is object else cls(payload)
     made._t, made._value = t, value
     return made
@@ -151,13 +151,12 @@ def _lends_memory(t: Tracer, value: Value) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _class_like(
-    names: tuple[str, ...], kind: type, asked: tuple[str, ...], unhashable: bool
+    names: tuple[str, ...], kind: type, asked: tuple[str, ...], nones: tuple[str, ...]
 ) -> type[Any]:
     """A class of stand-ins: messages name it as they would the class of the real objects."""
     body: dict[str, Any] = {special: _ANSWERS.get(special) or _answer(special) for special in asked}
+    body.update(dict.fromkeys(nones))
     name, body["__qualname__"], body["__module__"] = names
-    if unhashable:
-        body["__hash__"] = None
     return type(name, (StandIn,) if kind is object else (StandIn, kind), body)
 
 
@@ -199,5 +198,7 @@ def _caught_as(cls: type) -> BaseException:
 
 
 def value_of(t: Tracer, real: Any) -> Value:
-    """The value of what a C function hands back, or to a special method."""
+    """The value of what a C function hands back, or to a special method; slices are new ones."""
+    if type(real) is slice:
+        return SliceValue((value_of(t, real.start), value_of(t, real.stop), value_of(t, real.step)))
     return real._value if isinstance(real, StandIn) else t.wrap(real, None)

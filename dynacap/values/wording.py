@@ -40,6 +40,13 @@ def unset_slot(cls: type, name: str) -> Exception:
     return error_of(getattr, _sample_of(cls, __slots__=(name,)), name)
 
 
+def wrong_number(wanted: int, cls: type, size: int) -> Exception:
+    """What unpacking an iterable of so many elements says where another number is wanted."""
+    given: Any = dict.fromkeys(range(size))
+    given = cls(given) if cls in (dict, list, tuple) else iter(given)
+    return error_of(eval, f"[0 for ({'_, ' * wanted}) in given]", {"given": [given]})
+
+
 def _enter(manager: Any) -> None:
     with manager:
         pass

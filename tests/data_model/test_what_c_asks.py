@@ -99,6 +99,96 @@ def test_the_length_of_what_is_listed(x: Tensor) -> Any:
     return x + first, found, asked
 
 
+class Once(Hinted):
+    """Its own iterator, which is asked how much is left where C lists it."""
+
+    def __iter__(self) -> Any:
+        self.asked.append("iter")
+        return self
+
+    def __next__(self) -> str:
+        self.asked.append("next")
+        if self.asked.count("next") > 3:
+            raise StopIteration
+        return f"k{len(self.asked)}"
+
+
+class Keyed:
+    """A mapping whose keys are an iterator."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self.asked = asked
+
+    def keys(self) -> Any:
+        return Once(self.asked)
+
+    def __getitem__(self, key: str) -> str:
+        self.asked.append(key)
+        return key
+
+
+def into_slice(given: Any) -> Any:
+    found = [0, 1]
+    found[:1] = given
+    return found
+
+
+def starred(given: Any) -> Any:
+    first, *rest = given
+    return first, rest
+
+
+def as_arguments(given: Any) -> Any:
+    return (lambda *args: args)(*given)
+
+
+def merged(asked: list[str]) -> Any:
+    return {**Keyed(asked)}
+
+
+@program((X,), (X,))
+def test_what_is_listed_by_its_iterator(x: Tensor) -> Any:
+    found = []
+    for function in into_slice, starred, as_arguments, itertools.product, list:
+        asked: list[str] = []
+        found.append(([*function(Once(asked))], asked))
+    asked = []
+    return x + 1, found, merged(asked), asked
+
+
+def wrong_number(given: Any) -> str:
+    try:
+        _a, _b = given
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@program((X,), (X,))
+def test_what_unpacking_says_of_a_wrong_number(x: Tensor) -> Any:
+    three = {"a": 1, "b": 2, "c": 3}
+    made = [three, [*three], (*three,), {*three}, iter([*three]), "abc", [1], (), {}, iter([1])]
+    return x + 1, [wrong_number(each) for each in made]
+
+
+class Echo:
+    """Gives back what it is asked for."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return key
+
+
+def twice() -> Any:
+    return [Echo()[1:2] for _ in range(2)]
+
+
+@program((X,), (X,))
+def test_which_slices_are_one(x: Tensor) -> Any:
+    (first, second), third = twice(), slice(1, 2)
+    again = [slice(*[1, 2]) for _ in range(2)]
+    return x + 1, first, second, third, first is second, first is third, again, again[0] is again[1]
+
+
 @program((X,), (X,))
 def test_unpacking_takes_one_more_than_it_needs(x: Tensor) -> Any:
     taken = []

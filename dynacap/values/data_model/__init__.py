@@ -17,6 +17,8 @@ from dynacap.values.data_model.attributes import (
 from dynacap.values.data_model.calls import call_special as call_special
 from dynacap.values.data_model.items import (
     advance as advance,
+    as_sequence as as_sequence,
+    as_tuple as as_tuple,
     contains as contains,
     delete_item as delete_item,
     drain as drain,

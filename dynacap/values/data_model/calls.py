@@ -19,7 +19,6 @@ from dynacap.values.container import (
     DictValue,
     ListValue,
     SetValue,
-    SliceValue,
     TupleValue,
     fresh_dict,
 )
@@ -223,13 +222,11 @@ def made(t: Tracer, real: Any) -> Value:
         items = [made(t, item) for item in real]
         return SetValue({t.key_of(item, set): item for item in items})
     # What a `__new__` of enums makes becomes a member later, by its name.
-    if isinstance(real, StandIn) or (isinstance(real, enum.Enum) and hasattr(real, "_name_")):
+    unnamed = isinstance(real, enum.Enum) and hasattr(real, "_name_")
+    if isinstance(real, StandIn | slice) or unnamed:
         return value_of(t, real)
     if kind in (types.GenericAlias, types.UnionType):  # Callable's copies forget their class
         return Alias(real)
-    if kind is slice:
-        parts = (made(t, real.start), made(t, real.stop), made(t, real.step))
-        return t.wrap(real, None) if all(type(p) is Const for p in parts) else SliceValue(parts)
     if kind.__flags__ & IMMUTABLE_TYPE == 0 and (payload := plain(real)) is not MISSING:
         return PayloadValue(kind, payload)
     return t.wrap(real, None)

@@ -8,6 +8,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from dynacap.env import TUPLES_ASK_LENGTHS
 from dynacap.values.base import MISSING, Const, Known, NotConstant, Value, or_none
 from dynacap.values.container import ListValue, TupleValue
 from dynacap.values.data_model.attributes import get_attribute
@@ -158,6 +159,17 @@ def unpack(t: Tracer, obj: Value) -> list[Value]:
     iterator = iterate(t, obj)
     ask_length(t, obj)
     return drain(t, iterator)
+
+
+def as_tuple(t: Tracer, obj: Value) -> list[Value]:
+    """``tuple(obj)``: the same, but some Pythons do not ask how much there will be."""
+    shown = TUPLES_ASK_LENGTHS or obj.cls in (tuple, list)
+    return unpack(t, obj) if shown else drain(t, iterate(t, obj))
+
+
+def as_sequence(t: Tracer, obj: Value) -> list[Value]:
+    """What C lists that wants a sequence: the iterator is asked, for itself and its length."""
+    return unpack(t, obj if obj.cls in (tuple, list) else iterate(t, obj))
 
 
 def drain(t: Tracer, iterator: Value, most: int = sys.maxsize) -> list[Value]:

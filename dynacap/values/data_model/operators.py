@@ -217,7 +217,7 @@ def truth(t: Tracer, value: Value) -> bool:
         return t.tensors.truth(t, value)
     for name in ("__bool__", "__len__"):
         raw = t.lookup(value.cls, name)
-        if isinstance(raw, types.FunctionType):
+        if raw is None or isinstance(raw, types.FunctionType):
             return bool(compute(t, bool, [value], {}, (name,)).constant())
         if raw is not MISSING:
             return bool(call_special(t, value, name, []).constant())

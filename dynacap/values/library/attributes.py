@@ -16,7 +16,7 @@ from dynacap.values.data_model.attribute_writes import (
     generic_set_attribute,
 )
 from dynacap.values.data_model.attributes import generic_attribute, no_attribute, type_attribute
-from dynacap.values.data_model.calls import new_object, type_call
+from dynacap.values.data_model.calls import made, new_object, type_call
 from dynacap.values.data_model.operators import inverted_eq
 from dynacap.values.data_model.refusals import like
 from dynacap.values.identity import IdentityValue
@@ -30,6 +30,7 @@ from dynacap.values.library.handlers import (
     not_implemented,
     unordered,
 )
+from dynacap.values.stand_in import for_real
 from dynacap.values.tracer import Tracer
 from dynacap.values.wording import error_of
 
@@ -123,6 +124,9 @@ def _reduce_ex(t: Tracer, self: Value, protocol: Value, /) -> NoReturn:
     t.graph_break("unsupported-call", _SHOWS)
 
 
+_HOOK: Any = vars(object)["__subclasshook__"]
+
+
 def _same(t: Tracer, self: Value, other: Value, /) -> Value:
     return Const(True) if dm.is_same(t, self, other) else not_implemented()
 
@@ -136,7 +140,9 @@ handles_rows(
         delattr: lambda t, obj, name, /: dm.delete_attribute(t, obj, name_of(t, name)),
         object.__new__: lambda t, cls, /, *args, **named: new_object(t, cls.known(), args, named),
         vars(object)["__init_subclass__"]: lambda t, cls, /: None,
-        vars(object)["__subclasshook__"]: lambda t, cls, /, *_: not_implemented(),
+        _HOOK: lambda t, cls, /, *given: made(
+            t, for_real(t, _HOOK.__get__(None, cls.known()), [None] * len(given), {})
+        ),
         object.__repr__: lambda t, self, /: t.graph_break(
             "address", f"the text of a {self.cls.__name__} shows its address"
         ),

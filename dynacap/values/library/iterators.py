@@ -9,7 +9,7 @@ from typing import Any
 from dynacap.values import iterator_itertools as its
 from dynacap.values.base import MISSING, Const, Value
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model import iterate, unpack
+from dynacap.values.data_model import as_tuple, iterate
 from dynacap.values.iterator import ENDED, ConstIterator, IteratorValue
 from dynacap.values.iterator_builtins import FilterIterator, StarmapIterator
 from dynacap.values.iterator_outside import OutsideIterator
@@ -110,7 +110,7 @@ def _computed(
 
 @handles(itertools.product)
 def _product(t: Tracer, /, *iterables: Value, repeat: Value = Const(1)) -> Value:
-    pools = [unpack(t, one) for one in iterables] * index_of(t, repeat)
+    pools = [as_tuple(t, one) for one in iterables] * index_of(t, repeat)
     operands: list[Value] = [TupleValue(pool) for pool in pools]
     return _computed(itertools.product, pools, operands, itertools.product)
 
@@ -119,7 +119,7 @@ def _register_choice(type_: Any) -> None:
     permutes = type_ is itertools.permutations
 
     def choose(t: Tracer, iterable: Value, r: Value = NONE) -> Value:
-        pool = unpack(t, iterable)
+        pool = as_tuple(t, iterable)
         wrong = "Expected int as r" if permutes else ""
         size = Const(len(pool) if permutes and is_none(r) else index_of(t, r, wrong))
         if size.value < 0:

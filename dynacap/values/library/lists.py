@@ -7,7 +7,7 @@ from typing import Any
 
 from dynacap.values.base import Const, Value
 from dynacap.values.container import ListValue
-from dynacap.values.data_model import advance, compare, iterate, truth, unpack
+from dynacap.values.data_model import advance, as_sequence, compare, iterate, truth, unpack
 from dynacap.values.data_model.items import ask_length
 from dynacap.values.iterator import ReversedListIterator
 from dynacap.values.library.handlers import giving_self, handles, is_none
@@ -66,7 +66,7 @@ def _remove(t: Tracer, self: ListValue, item: Value, /) -> None:
 
 @handles(list.__setitem__)
 def _setitem(t: Tracer, self: ListValue, key: Value, value: Value, /) -> None:
-    given = unpack(t, value) if key.cls is slice else value
+    given = as_sequence(t, value) if key.cls is slice else value
     run(t, lambda at: self.items.__setitem__(at, given), [key], {})
     t.touch(self)
 

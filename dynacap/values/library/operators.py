@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dynacap.values import data_model as dm
-from dynacap.values.base import MISSING, Const, Value
+from dynacap.values.base import MISSING, NONE, Const, Value
 from dynacap.values.data_model.calls import compute
 from dynacap.values.data_model.items import is_iterable
 from dynacap.values.data_model.operators import BINARY, COMPARE
@@ -65,6 +65,10 @@ _OTHERS: dict[Any, Operation] = {
     operator.setitem: lambda t, obj, key, value, /: dm.set_item(t, obj, key, value),
     operator.delitem: lambda t, obj, key, /: dm.delete_item(t, obj, key),
 }
+_newer: Any = operator
+if hasattr(_newer, "is_none"):  # since 3.14
+    _OTHERS[_newer.is_none] = lambda t, obj, /: Const(dm.is_same(t, obj, NONE))
+    _OTHERS[_newer.is_not_none] = lambda t, obj, /: Const(not dm.is_same(t, obj, NONE))
 handles_rows(_OTHERS)
 
 

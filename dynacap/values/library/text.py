@@ -57,13 +57,11 @@ def _text(t: Tracer, real: Callable[..., str], name: str, value: Value, *rest: V
 
 
 @handles(str)
-def _str(
-    t: Tracer, obj: Value = Const(""), encoding: Value | None = None, errors: Value | None = None
-) -> Value:
-    if encoding is not None or errors is not None:
-        given = {"encoding": encoding, "errors": errors}
-        return compute(t, str, [obj], {k: v for k, v in given.items() if v is not None})
-    return Const(to_str(t, obj))
+def _str(t: Tracer, *args: Value, **named: Value) -> Value:
+    given = [*args, *named.values()]
+    if len(given) == 1 and named.keys() <= {"object"}:
+        return Const(to_str(t, given[0]))
+    return compute(t, str, [*args], named)
 
 
 @handles(repr)

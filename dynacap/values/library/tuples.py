@@ -8,7 +8,7 @@ from typing import Any
 from dynacap.values.base import Value
 from dynacap.values.build import build_known, builds
 from dynacap.values.container import TupleValue
-from dynacap.values.data_model import unpack
+from dynacap.values.data_model import as_tuple
 from dynacap.values.data_model.calls import compute
 from dynacap.values.library.handlers import handles, is_none
 from dynacap.values.natives import native
@@ -23,7 +23,7 @@ def _new(t: Tracer, cls: Value, iterable: Value | None = None, /) -> Value:
     if type_ is tuple and iterable is not None and type(iterable) is TupleValue:
         if iterable.cls is tuple:
             return iterable
-    items = [] if iterable is None else unpack(t, iterable)
+    items = [] if iterable is None else as_tuple(t, iterable)
     return TupleValue(items, type_)
 
 

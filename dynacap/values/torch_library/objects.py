@@ -12,7 +12,7 @@ from dynacap.values.base import Const, Known, NotConstant, Value
 from dynacap.values.build import CONST_TYPES, build_known, builds, builds_subclasses
 from dynacap.values.container import TupleValue
 from dynacap.values.data_model.calls import C_METHODS, fold, fold_or_break, folds
-from dynacap.values.data_model.items import unpack
+from dynacap.values.data_model.items import as_tuple
 from dynacap.values.data_model.operators import binary_op
 from dynacap.values.natives import native, pure
 from dynacap.values.object import PropertyValue
@@ -54,7 +54,7 @@ def make_lazy_property(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -
 @native(torch.Size)
 def make_size(t: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """``torch.Size(sizes)``."""
-    items = unpack(t, args[0]) if args else []
+    items = as_tuple(t, args[0]) if args else []
     if any(type(item) is SymbolValue for item in items) and all(i.cls is int for i in items):
         return TupleValue(items, torch.Size)
     try:
