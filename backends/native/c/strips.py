@@ -34,25 +34,23 @@ def in_strips(
     strips, rest = divmod(loop.axis.size, numbers)
     if loop.parallel:
         yield "#pragma omp for nowait" if in_team else "#pragma omp parallel for"
-    yield f"for (int64_t strip = 0; strip < {strips}; strip++) {{"
-    yield from (f"    {line}" for line in _strip(loop, numbers, numbers, "strip", stages))
+    yield f"for (int64_t strip = 0; strip < {strips + bool(rest)}; strip++) {{"
+    count = str(numbers)
+    if rest:  # the last strip is not compiled by itself, which would take as long again
+        yield f"    const int64_t count = strip < {strips} ? {numbers} : {rest};"
+        count = "count"
+    yield from (f"    {line}" for line in _strip(loop, numbers, count, stages))
     yield "}"
-    if rest:
-        if loop.parallel and in_team:
-            yield "#pragma omp single nowait"
-        yield "{"
-        yield from (f"    {line}" for line in _strip(loop, numbers, rest, str(strips), stages))
-        yield "}"
 
 
 def _strip(
-    loop: Loop, numbers: int, count: int, strip: str, stages: Sequence[tuple[str, str]]
+    loop: Loop, numbers: int, count: str, stages: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
     for kept, statement in stages:
         if kept:
             yield f"{kept}[{numbers}] ALIGNED;"
         yield "#pragma omp simd"
         yield f"for (int64_t lane = 0; lane < {count}; lane++) {{"
-        yield f"    const int64_t {loop.axis} = {numbers}*{strip} + lane;"
+        yield f"    const int64_t {loop.axis} = {numbers}*strip + lane;"
         yield f"    {statement}"
         yield "}"

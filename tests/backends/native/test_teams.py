@@ -76,4 +76,4 @@ def test_long_chains_and_their_rests() -> None:
 
     text = source_of(fn, seeded((100_001,), (200_003,)))
     assert text.count("#pragma omp parallel\n") == 1
-    assert text.count("#pragma omp single nowait") == 2
+    assert text.count("#pragma omp for nowait") == 2
