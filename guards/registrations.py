@@ -19,15 +19,21 @@ class Registrations:
         """Note one more pair."""
         self._pairs[weakref.ref(cls), weakref.ref(base)] = None
 
+    @property
+    def pairs(self) -> list[tuple[type, abc.ABCMeta]]:
+        """Those that are still alive."""
+        found = ((cls(), base()) for cls, base in self._pairs)
+        return [(cls, base) for cls, base in found if cls is not None and base is not None]
+
+    def ask(self) -> bool:
+        """Whether none of them is a subclass now."""
+        return not any(abc.ABCMeta.__subclasscheck__(base, cls) for cls, base in self.pairs)
+
     def hold(self) -> bool:
         """Whether all is as it was."""
         token = abc.get_cache_token()
         if token != self._token:
-            if any(_is_subclass(cls(), base()) for cls, base in self._pairs):
+            if not self.ask():
                 return False
             self._token = token
         return True
-
-
-def _is_subclass(cls: type | None, base: abc.ABCMeta | None) -> bool:
-    return cls is not None and base is not None and abc.ABCMeta.__subclasscheck__(base, cls)

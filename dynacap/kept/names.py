@@ -168,6 +168,10 @@ def _operator(obj: Any) -> Words | None:
     return words if words[0] in _OWN_OPERATORS else None  # others do what their program says
 
 
+def _operators(space: Any) -> Words | None:
+    return (space.name,) if space.name in _OWN_OPERATORS else None
+
+
 def _torch_operator(space: str, name: str, overload: str = "") -> Any:
     packet = getattr(getattr(torch.ops, space), name)
     return getattr(packet, overload) if overload else packet
@@ -183,6 +187,7 @@ _WAYS: dict[str, tuple[Any, Callable[[Any], Words | None]]] = {
     "descriptor": (_DESCRIPTORS, _descriptor),
     "member": (enum.Enum, _enum_member),
     "operator": (_OPERATORS, _operator),
+    "operators": (torch._ops._OpNamespace, _operators),
 }
 _FINDERS: dict[str, Callable[..., Any]] = {
     "module": _module,
@@ -192,6 +197,7 @@ _FINDERS: dict[str, Callable[..., Any]] = {
     "descriptor": _described,
     "member": lambda module, qualname, name: _members(_class(module, qualname))[name],
     "operator": _torch_operator,
+    "operators": lambda name: vars(torch.ops)[name],
     "home": lambda home, name: _in_home(home, name),
 }
 
@@ -288,7 +294,9 @@ def _members(cls: type) -> dict[str, Any]:
 def _member_field(value: Any) -> Any:
     if is_a(value, type):
         return _path(value)
-    return _constant(value) if is_constant(value) else _refuse(value)
+    if is_constant(value):
+        return _constant(value)
+    return _path(type(value))  # to read what may change keeps an entry off the disk
 
 
 def _of_code(code: types.CodeType) -> Iterator[Any]:

@@ -13,6 +13,7 @@ import io
 import pickle
 import threading
 import types
+from abc import ABCMeta
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from dynacap.guards.kinds import KINDS
 from dynacap.guards.plan import ROOT, Plan
 from dynacap.guards.raw import MISSING, is_a
 from dynacap.guards.ref import Ref, describe
+from dynacap.guards.registrations import Registrations
 from dynacap.guards.relations import Predicate, Sizes
 from dynacap.guards.source import Attr, Held, Source, TypeOf
 from dynacap.kept.circumstances import files_now
@@ -136,9 +138,17 @@ def _partial(writer: _Writer, partial: functools.partial[Any]) -> Any:
     return (_part, ("run_plain",)) if partial.func is suspend_failed else _refuse(partial)
 
 
+def _predicate(writer: _Writer, guard: Predicate) -> Any:
+    told = getattr(guard.test, "__self__", None)
+    if type(told) is not Registrations:
+        return _refuse(guard)
+    return _registrations, (told.pairs, guard.text, guard.origin)
+
+
 _RULES: dict[type, Callable[[_Writer, Any], Any]] = {
     FakeTensor: _Writer.fake,
     Ref: _ref,
+    Predicate: _predicate,
     Held: lambda writer, held: (Held, (held.obj,)),
     Site: lambda writer, site: (_site, (site.code, site.point)),
     Recovery: lambda writer, recovery: (_part, ("recovery",)),
@@ -231,6 +241,17 @@ def _like(wanted: str, obj: Any, words: Any) -> Any:
     return _now().met(obj, words)
 
 
+def _registrations(
+    pairs: list[tuple[type, ABCMeta]], text: str, origin: UserFrame | None
+) -> Predicate:
+    found = Registrations()
+    for cls, base in pairs:
+        found.add(cls, base)
+    if not found.ask():
+        raise NoWordsError("a class was registered for an abstract one")
+    return Predicate((), found.hold, text, origin)
+
+
 def _site(code: types.CodeType, point: Point) -> Site:
     return _now().session.site(code, point)
 
@@ -261,7 +282,7 @@ def _make_fake(
     return made
 
 
-_READERS = (_make_source, _found_again, _found_there, _site, _part, _make_fake)
+_READERS = (_make_source, _found_again, _found_there, _registrations, _site, _part, _make_fake)
 
 
 def write(values: Any, places: Places, files: dict[str, Any]) -> bytes:

@@ -174,3 +174,26 @@ def test_functions_that_make_objects(in_turn: Pair) -> None:
     )
     one, other = library.format(2.0), library.format(3.0)
     assert in_turn(source, one, one, other) == [0, 1, 0]
+
+
+def test_a_class_that_is_not_registered_yet(in_turn: Pair) -> None:
+    source = """
+import abc
+class Base(abc.ABC): pass
+class A: pass
+lib.tell(Base, A)
+def f(x): return x * (2 + isinstance(A(), Base))
+"""
+    silent, telling = "def tell(*_): pass\n", "def tell(base, cls): base.register(cls)\n"
+    assert in_turn(source, silent, silent, telling, silent) == [0, 1, 0, 1]
+
+
+def test_what_an_enum_holds_that_may_change(in_turn: Pair) -> None:
+    library = (
+        "import enum\nclass E(enum.Enum):\n    A = 1\n    def __init__(self, n): self.of = [{}]\n"
+    )
+    read, not_read = "x * lib.E.A.of[0]", "x * (2 if k is lib.E.A else 3)"
+    for expression, times in ((read, 0), (not_read, 1)):
+        source = f"def f(x, k=lib.E.A): return {expression}\n"
+        assert in_turn(source, library.format(2), library.format(2)) == [0, times]
+        in_turn(source, library.format(5))
