@@ -6,7 +6,6 @@ A module that is loaded anew stands for another process: none of its objects is 
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from dynacap.backends.native.build.build import disk_cache
 from dynacap.config import config
 from dynacap.kept.entries import KIND
 from dynacap.testing import check_same
+from tests.dynacap.loaded_anew import loaded_anew
 
 Load = Callable[..., types.ModuleType]
 PLAIN = """
@@ -54,12 +54,7 @@ def load(tmp_path: Path) -> Iterator[Load]:
     def make(source: str | None = None) -> types.ModuleType:
         if source is not None:
             path.write_text(source)
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
+        module = loaded_anew(path, name)
         dynacap.reset()
         return module
 

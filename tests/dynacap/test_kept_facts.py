@@ -6,7 +6,6 @@ In each program another module changes between two processes; the file of the fu
 from __future__ import annotations
 
 import functools
-import importlib.util
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ import dynacap
 from dynacap import totals
 from dynacap.config import config
 from dynacap.testing import check_same
+from tests.dynacap.loaded_anew import loaded_anew
 
 Pair = Callable[..., list[int]]
 META = "class Meta(type):\n    "
@@ -36,13 +36,7 @@ def in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
         path = tmp_path / f"{name}.py"
         if not path.exists() or path.read_text() != source:
             path.write_text(source)
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
+        return loaded_anew(path, name)
 
     def run(source: str, *libraries: str) -> list[int]:
         found = []
