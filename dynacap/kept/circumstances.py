@@ -33,7 +33,7 @@ Stamp = tuple[int, int]
 
 
 def key_of(place: Any, backend: Backend, options: Options, flat: tuple[Any, ...]) -> str | None:
-    """The words; None for what is not kept: only what the native backend compiles is."""
+    """The words; None for what is not kept: other backends may do otherwise each time."""
     name, state = _name(backend), ProcessState.current()
     if name is None or state.function_modes or state.dispatch_modes:
         return None

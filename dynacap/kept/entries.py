@@ -117,12 +117,20 @@ def _names(key: str) -> list[str]:
     return [f"{key}\nvariant {number}" for number in range(VARIANTS)]
 
 
+def _noted(name: str) -> _Words | None:
+    """What a file holds; None where there is none, or nothing of this kind."""
+    words = disk_cache().noted(name, KIND)
+    try:
+        return None if words is None else _Words(*pickle.loads(words))
+    except Exception:  # pickle raises anything
+        return None
+
+
 def _free_name(key: str) -> str:
     """A name under a key that has no entry, or one from files that have changed; else any."""
     for name in _names(key):
-        words = disk_cache().noted(name, KIND)
-        files = None if words is None else _Words(*pickle.loads(words)).files
-        if files is None or files_now(files) != files:
+        words = _noted(name)
+        if words is None or files_now(words.files) != words.files:
             return name
     return random.Random().choice(_names(key))  # the program's own random numbers stay
 
@@ -130,11 +138,11 @@ def _free_name(key: str) -> str:
 def _first(key: str, reading: Reading, place: Any, backend: Backend) -> Entry | None:
     """The first entry under a key that fits the call."""
     for name in _names(key):
-        words = disk_cache().noted(name, KIND)
+        words = _noted(name)
         if words is None:
             break
         with contextlib.suppress(NoWordsError), reading.begun():
-            found = _recalled(_Words(*pickle.loads(words)), reading, backend, place.history)
+            found = _recalled(words, reading, backend, place.history)
             if found is not None:
                 totals.add_recalled()
                 return found

@@ -6,24 +6,19 @@ cannot be named has no words, and no capture that relies on it is kept.
 
 from __future__ import annotations
 
-import builtins
 import collections
 import dataclasses
 import enum
 import functools
 import hashlib
-import math
-import operator
 import sys
 import types
-import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from dynacap import marks
-from dynacap.codegen import runtime
 from dynacap.guards.constant import is_constant, try_fingerprint
 from dynacap.guards.raw import (
     MISSING,
@@ -52,7 +47,6 @@ _HOMES = (
     *("dynacap.codegen.runtime", "torch.amp.autocast_mode"),
 )
 _SPACES = {"torch._C._nn": torch._C._nn, "torch._C._VariableFunctions": torch._C._VariableFunctions}
-_IMPORTED = (builtins, types, typing, collections, operator, math, functools, runtime)
 
 
 class NoWordsError(Exception):

@@ -74,3 +74,34 @@ def test_native_rests_in_both_passes(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         dynacap.compile(lambda x: (x * 3.5).cos(), backend="native")(x).sum().backward()
     assert seen == [False, False]
     assert gc.isenabled()
+
+
+def _collected(threshold: int) -> list[int]:
+    """The generations that are collected at the end of a rest, and when the program goes on."""
+    found: list[int] = []
+
+    def tell(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            found.append(info["generation"])
+
+    before = gc.get_threshold()
+    gc.enable()
+    gc.collect()
+    gc.set_threshold(threshold, *before[1:])
+    gc.callbacks.append(tell)
+    try:
+        with resting():
+            made = [[each] for each in range(5 * max(threshold, 100))]
+        assert made
+    finally:
+        gc.callbacks.remove(tell)
+        gc.set_threshold(*before)
+    return found
+
+
+def test_what_was_made_meanwhile_is_collected_by_itself() -> None:
+    assert _collected(700) == [0]
+
+
+def test_a_program_that_wants_no_collections_has_none() -> None:
+    assert _collected(0) == []

@@ -271,12 +271,19 @@ def test_what_hangs_on_hashes_and_addresses_is_not_kept(load: Load) -> None:
         recalled(module.h, x)  # asks for the address when it runs
 
 
+def _write_nonsense(path: Path) -> None:
+    path.write_bytes(b"nonsense")
+
+
 def test_what_is_damaged_is_captured_anew(load: Load) -> None:
     x = torch.randn(4)
     recalled(load(PLAIN).f, x)
     folder = disk_cache().folder
     (kept,) = folder.glob(f"*.{KIND}")
     kept.write_bytes(kept.read_bytes()[:-40] + bytes(40))
+    assert recalled(load().f, x) == 0
+    assert recalled(load().f, x) == 1
+    disk_cache()._build(kept, _write_nonsense)
     assert recalled(load().f, x) == 0
     assert recalled(load().f, x) == 1
     kept.chmod(0o666)  # others may have written it
