@@ -87,7 +87,9 @@ def _collected(threshold: int) -> list[int]:
     before = gc.get_threshold()
     gc.enable()
     gc.collect()
-    gc.set_threshold(threshold, *before[1:])
+    gc.set_threshold(threshold, 1, before[2])
+    for _ in range(2):
+        gc.collect(0)  # so that it is time for the next generation
     gc.callbacks.append(tell)
     try:
         with resting():

@@ -253,6 +253,23 @@ def test_aliases_and_effects(load: Load, backend: str) -> None:
         assert recalled(module.h, [x, y, x], backend=backend) >= times
 
 
+CLASSES = """
+def made():
+    class Made: pass
+    return Made
+def f(x, one, other): return x * (2 if one is other else 3)
+"""
+
+
+def test_what_were_two_objects_are_two(load: Load) -> None:
+    x, module = torch.randn(3), load(CLASSES)
+    assert recalled(module.f, x, module.made(), module.made()) == 0
+    module = load()
+    assert recalled(module.f, x, module.made(), module.made()) == 1
+    one = load().made()
+    assert recalled(module.f, x, one, one) == 0
+
+
 HASHED = """
 def f(x, names):
     for name in set(names): x = x * 2 + len(name)
