@@ -39,10 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """What captured code does is tested with the graphs' own Python code, unless
-    ``DYNACAP_BACKEND`` says otherwise; and never with a mixture of two checkouts: each package must
-    come from this one.
+    ``DYNACAP_BACKEND`` says otherwise; with libraries that tests have made, none of the user's; and
+    never with a mixture of two checkouts: each package must come from this one.
     """
     options.backend = os.environ.setdefault("DYNACAP_BACKEND", "eager")
+    made = str(config.cache.mkdir("dynacap"))
+    options.cache_dir = os.environ.setdefault("DYNACAP_CACHE_DIR", made)
     if config.getoption("--installed"):
         return
     for name, folder in FOLDERS.items():

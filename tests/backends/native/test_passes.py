@@ -222,6 +222,7 @@ def test_the_second_process_finds_the_graph_of_the_loss(monkeypatch: pytest.Monk
     assert len(seen) == 2  # by the third, which asks for another
 
 
+@pytest.mark.usefixtures("own_cache")  # nothing is made where an earlier process has made it
 def test_what_a_pass_compiles_is_nobodys_to_capture(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its backward graph is made while the frames of the user's step are watched."""
     watched: list[bool] = []
