@@ -24,7 +24,7 @@ SUITE = ("-n", "2", "--ignore=tests/models", "--ignore=tests/rules/test_packagin
 CAPTURE = (
     "-n", "2", "-m", "not slow", "tests/rules/test_opcodes.py", "tests/opcodes", "tests/resume",
     "tests/programs", "tests/adversarial", "tests/dynacap", "tests/hook", "tests/guards",
-    "tests/level0",
+    "tests/level0", "tests/data_model", "tests/builtins", "tests/effects",
 )  # fmt: skip
 
 nox.options.sessions = ["pythons"]
