@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch._functorch._aot_autograd import graph_compile as _stages
+from torch._functorch._aot_autograd import graph_compile as _stages, runtime_wrappers as _wrappers
 from torch._functorch._aot_autograd.schemas import OutputType
 from torch._functorch._aot_autograd.utils import make_boxed_func as make_boxed
 from torch._functorch.aot_autograd import aot_module_simplified
@@ -29,7 +29,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from dynacap.backends.native.aten.again import with_eager, writes_of
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
 from dynacap.backends.native.aten.draws import keep_apart
-from dynacap.backends.native.aten.flows import tangents_of
+from dynacap.backends.native.aten.flows import has_detached_results, tangents_of
 from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
 from dynacap.backends.native.aten.parts import Backward, first_tangent, with_own_memory
@@ -101,6 +101,27 @@ _without("_log_joint_graph")
 _without("_log_fw_bw_graphs", (None, None))
 
 
+def _without_watched_first_call() -> None:
+    """Have torch run the first call of our graphs as all others.
+
+    It looks at custom operators by a dispatch mode there, and under any mode some operators of
+    torch's give something else (``pinverse`` of complex numbers).
+    """
+    context: Any = getattr(_wrappers, "_FirstInvocationContext", None)
+    if context is None:
+        return
+    begin = context.__init__
+
+    def begin_without(self: Any) -> None:
+        begin(self)
+        self._is_first = self._is_first and not getattr(_ours, "active", False)
+
+    context.__init__ = begin_without
+
+
+_without_watched_first_call()
+
+
 @contextlib.contextmanager
 def _without_these() -> Iterator[None]:
     _ours.active = True
@@ -138,6 +159,11 @@ def through_autograd(
     reads = Reads(graph_module.graph)
     if reads.refused:
         raise NotImplementedError(f"it has a backward pass of its own: {reads.refused}")
+    if has_detached_results(graph_module.graph):
+        raise NotImplementedError(
+            "it returns what was detached from an argument (detach(), .data), and is changed with a"
+            " gradient"
+        )
     mode, inputs = stand_ins(graph_module, example_inputs, gradient=True)
     taken = keep is not None and _noted is not None and not share_memory(example_inputs)
     notes = _noted.Notes(keep) if taken else None
@@ -197,7 +223,8 @@ def by_note(
     forward = compile_part(of_forward, lambda *args: graphs.forward(*args))
     backward = Backward(lambda: graphs.backward, compile_aten, None, of_backward["first"])
     backward.take_up(of_backward, compile_part)
-    compiled = _noted.as_autograd(note, graphs, make_boxed(forward), make_boxed(backward))
+    with _without_these():
+        compiled = _noted.as_autograd(note, graphs, make_boxed(forward), make_boxed(backward))
     return with_eager(compiled, graph_module, eager, Reads(graph_module.graph), backward)
 
 
