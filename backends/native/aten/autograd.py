@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch._functorch._aot_autograd import graph_compile as _stages, runtime_wrappers as _wrappers
-from torch._functorch._aot_autograd.schemas import OutputType
+from torch._functorch._aot_autograd.schemas import MemoryFormatMeta, OutputType
 from torch._functorch._aot_autograd.utils import make_boxed_func as make_boxed
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
@@ -32,6 +32,7 @@ from dynacap.backends.native.aten.draws import keep_apart
 from dynacap.backends.native.aten.flows import has_detached_results, tangents_of
 from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
+from dynacap.backends.native.aten.overlaps import meets_itself
 from dynacap.backends.native.aten.parts import Backward, first_tangent, with_own_memory
 from dynacap.backends.native.aten.tokens import drop_tokens
 from dynacap.backends.native.aten.trace import CompileAgain, CompileAten, Compiled, Keep, Note
@@ -120,6 +121,28 @@ def _without_watched_first_call() -> None:
 
 
 _without_watched_first_call()
+
+
+def _with_gradients_apart() -> None:
+    """Have torch lay no gradient out as a result lies in which elements are one (``unfold``): the
+    gradients of those would be one, too.
+
+    It looks for strides of 0 only.
+    """
+    layout: Any = MemoryFormatMeta
+    lay = layout.from_tensor
+
+    def lay_apart(value: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if getattr(_ours, "active", False) and value.layout is torch.strided:
+            with _disable_current_modes():
+                if meets_itself(value):
+                    kwargs["force_use_memory_format"] = True
+        return lay(value, *args, **kwargs)
+
+    layout.from_tensor = staticmethod(lay_apart)
+
+
+_with_gradients_apart()
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ def check_overlaps(graph: Graph) -> None:
         for written, place in _places(node):
             outside = given.get(storage_of(written), ()) if storage_of(written) else ()
             seen = [place, *map(example_value, outside)]
-            if any(map(_meets_itself, seen)) or any(_clashes(node, place, x) for x in _read(node)):
+            if any(map(meets_itself, seen)) or any(_clashes(node, place, x) for x in _read(node)):
                 what = (
                     f"{plain_name(node.target)} writes to elements that it reads, or twice to one"
                 )
@@ -105,7 +105,7 @@ def _clashes(node: Node, place: torch.Tensor, read: torch.Tensor) -> bool:
     return bool(_seen(cells, read, start).any())
 
 
-def _meets_itself(value: Any) -> bool:
+def meets_itself(value: torch.Tensor) -> bool:
     """Whether two elements of a tensor are one."""
     pairs = [pair for pair in zip(value.stride(), value.shape, strict=True) if pair[1] != 1]
     if not _is_known(value):
