@@ -48,8 +48,10 @@ class Places:
         )
         self._dead: dict[int, list[Buffer]] = {}
         for root, last in self._last_use.items():
-            if root not in returned and root not in self._given and root not in self.offsets:
+            if root not in returned and root not in self._given:
                 self._dead.setdefault(last, []).append(root)
+        for view, last in self._last_seen(program).items():
+            self._dead.setdefault(last, []).append(view)
 
     def root(self, buffer: Buffer) -> Buffer:
         """The buffer whose memory a view, or a view of a view, sees; any other itself."""
@@ -67,7 +69,7 @@ class Places:
         return buffer in self._shown and self.root(buffer) not in self.offsets
 
     def dead_after(self, step: int) -> list[Buffer]:
-        """Tensors that no later step needs."""
+        """Buffers whose tensors no later step needs, where there are any."""
         return self._dead.get(step, [])
 
     def _owners(self, buffer: Buffer) -> Iterator[Buffer]:
@@ -84,6 +86,15 @@ class Places:
                 for owner in self._owners(buffer):
                     last[owner] = index
         return last
+
+    def _last_seen(self, program: Program) -> dict[Buffer, int]:
+        """The last step that names a view: its tensor is small, but many together are not."""
+        return {
+            buffer: index
+            for index, step in enumerate(program.steps)
+            for buffer in touched(step)
+            if buffer in self._views
+        }
 
     def _births(self, program: Program) -> dict[Buffer, int]:
         """Where each root that could lie in the arena is first filled."""

@@ -1,5 +1,6 @@
 """Products of matrices, which BLAS computes on plain memory, and what is added to them."""
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,6 +22,22 @@ def source(fn: Callable[..., Any], *args: Any) -> str:
         compiled(fn)(*args)
     (record,) = records
     return str(record.message)
+
+
+def test_the_tensor_of_a_view_goes_before_the_next_operator() -> None:
+    """Its memory stays with what it is a view of."""
+
+    def fn(x: Any) -> Any:
+        made = x.sin()
+        first, second = made.t(), made[1:]  # of memory in the arena, each for one operator alone
+        return torch.sort(first, 0)[0], torch.sort(second, 0)[0], torch.sort(x[1:].t(), 0)[0]
+
+    text = source(fn, torch.randn(8, 6))
+    sorts = re.findall(r"_sort\((h\[\d+\])(.*?)(?=dynacap_blob|dynacap_share|out\[)", text, re.S)
+    assert len(sorts) == 3
+    for handle, until_the_next in sorts:
+        assert f"dynacap_drop(&{handle})" in until_the_next
+    same(fn, torch.randn(8, 6))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
