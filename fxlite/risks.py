@@ -15,6 +15,7 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from dynacap.fxlite.effects import is_impure, is_random, mutates
+from dynacap.fxlite.graph import Graph
 from dynacap.fxlite.node import Node, iter_nodes
 
 # Without the underscore of the in-place form.
@@ -100,6 +101,23 @@ def storage_of(node: Node) -> int | None:
         return None
     storage: int = _without_levels(value).untyped_storage()._cdata
     return storage
+
+
+def has_detached_results(graph: Graph) -> bool:
+    """Whether a result lies in the memory of an argument, from which it, or what it is a view of,
+    was detached, and has got a gradient by a change since.
+
+    AOTAutograd makes such results as views of the argument, without that gradient.
+    """
+    given = {storage_of(node) for node in graph.placeholders} - {None}
+    own = {id(node.meta.get("example_value")) for node in graph.placeholders}
+    for node in graph.output_node().all_input_nodes:
+        value: Any = node.meta.get("example_value")
+        if getattr(value, "requires_grad", False) and storage_of(node) in given:
+            base = value if value._base is None else value._base
+            if id(base) not in own and base.grad_fn is not None:
+                return True
+    return False
 
 
 def _without_levels(tensor: Any) -> Any:

@@ -28,6 +28,7 @@ from dynacap.errors import BackendCompilerFailed, GraphBreak
 from dynacap.fxlite import Graph, GraphModule, Node
 from dynacap.fxlite.node import map_aggregate
 from dynacap.fxlite.pickling import Place, Record, from_records
+from dynacap.fxlite.risks import has_detached_results
 from dynacap.guards import GuardSet, make_checker
 from dynacap.guards.choose import graph_call_type
 from dynacap.kept.circumstances import files_now, key_of
@@ -184,6 +185,8 @@ def _with_graph(
 def _graph_words(module: GraphModule) -> list[Any]:
     if module.attributes:
         raise NoWordsError("attributes of a graph")
+    if has_detached_results(module.graph):  # fake tensors are kept by their looks
+        raise NoWordsError("a result that was detached from an argument, and has a gradient")
     nodes = module.graph.nodes
     at = {node: Place(index) for index, node in enumerate(nodes)}
 

@@ -350,3 +350,19 @@ def test_two_processes(tmp_path: Path) -> None:
         )
         told.append(done.stdout.split("\n")[:2])
     assert told == [["[8.0, 8.0]", "0"], ["[8.0, 8.0]", "1"]]
+
+
+DETACHED = """
+def f(x, w):
+    v = w.detach()
+    v[0] = x[1]
+    return v
+"""
+
+
+def test_a_gradient_of_what_was_detached_is_not_lost(load: Load) -> None:
+    for _ in range(2):
+        x = torch.randn(3, 3, requires_grad=True)
+        compiled = dynacap.compile(load(DETACHED).f, backend="native")
+        compiled(x, torch.randn(3, 3)).sum().backward()
+        assert x.grad is not None

@@ -29,7 +29,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from dynacap.backends.native.aten.again import with_eager, writes_of
 from dynacap.backends.native.aten.decompositions import DECOMPOSITIONS
 from dynacap.backends.native.aten.draws import keep_apart
-from dynacap.backends.native.aten.flows import has_detached_results, tangents_of
+from dynacap.backends.native.aten.flows import tangents_of
 from dynacap.backends.native.aten.functions import Reads
 from dynacap.backends.native.aten.inputs import refused, share_memory, stand_ins
 from dynacap.backends.native.aten.overlaps import meets_itself
@@ -39,6 +39,7 @@ from dynacap.backends.native.aten.trace import CompileAgain, CompileAten, Compil
 from dynacap.backends.native.versions import counted_by_autograd
 from dynacap.backends.torch_state import current_state, restore_state
 from dynacap.fxlite import GraphModule
+from dynacap.fxlite.risks import has_detached_results
 
 try:
     from dynacap.backends.native.aten import noted

@@ -117,23 +117,6 @@ class Reached:
         return _NONE.union(*(self._behind[i] for i in results if i < count))
 
 
-def has_detached_results(graph: Graph) -> bool:
-    """Whether a result lies in the memory of an argument, from which it, or what it is a view of,
-    was detached, and has got a gradient by a change since.
-
-    AOTAutograd makes such results as views of the argument, without that gradient.
-    """
-    given = {storage_of(node) for node in graph.placeholders} - {None}
-    own = {id(node.meta.get("example_value")) for node in graph.placeholders}
-    for node in graph.output_node().all_input_nodes:
-        value = node.meta.get("example_value")
-        if isinstance(value, torch.Tensor) and value.requires_grad and storage_of(node) in given:
-            base = value if value._base is None else value._base
-            if id(base) not in own and base.grad_fn is not None:
-                return True
-    return False
-
-
 def in_one_memory(metadata: Any) -> set[int]:
     """The results of a graph that are views of an argument or of one another, to autograd."""
     found = set[int]()
