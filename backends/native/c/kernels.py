@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import torch
@@ -48,18 +48,43 @@ _SHORT = 4  # a loop of fewer rounds is unrolled by the compiler and needs no ve
 _LOOPS_OWN = re.compile(
     r"(row|[ijvsdr])\d*b?|(tile|bound)\d+|lane|turn|fault"
 )  # counters, values, scratch
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _BOUNDS = {"maximum": "at_least", "minimum": "at_most"}
 
 
 def kernels_source(kernels: Sequence[Kernel]) -> str:
-    """The functions of all kernels, after what they need of the prelude."""
-    functions = "\n\n".join(map(kernel_source, kernels))
+    """The functions of all kernels, after what they need of the prelude.
+
+    Kernels that do the same with other buffers become one function, whose name they are given: of a
+    model's layers, the C compiler has one to compile.
+    """
+    codes: dict[str, str] = {}
+    alike: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        code = kernel_source(kernel)
+        key = _nameless(kernel, code)
+        codes.setdefault(key, code)
+        alike.setdefault(key, []).append(kernel)
+    for twins in alike.values():
+        for twin in twins:
+            twin.name = twins[0].name
+    described = ("\n".join([*_comments(alike[key]), code]) for key, code in codes.items())
+    functions = "\n\n".join(described)
     return f"{prelude(functions)}\n{functions}\n"
 
 
 def kernel_source(kernel: Kernel) -> str:
     """One kernel as ``static void NAME(const T *read…, T *write…, int64_t size…)``."""
     return "\n".join(_Writer(kernel).lines())
+
+
+def _nameless(kernel: Kernel, code: str) -> str:
+    """A kernel's text with numbers for its name and those of its parameters and memory."""
+    buffers = (*kernel.reads, *kernel.writes, *kernel.scratch)
+    names = [kernel.name, *map(c_name, buffers), *map(str, kernel.sizes)]
+    names += [number.name for number in kernel.numbers()]
+    numbers = {name: f"${at}" for at, name in enumerate(names)}
+    return _NAME.sub(lambda word: numbers.get(word[0], word[0]), code)
 
 
 def c_name(buffer: Buffer) -> str:
@@ -103,7 +128,6 @@ class _Writer:
         params += [f"int64_t {size}" for size in kernel.sizes]
         params += [f"double {number.name}" for number in kernel.numbers()]
         params += ["int32_t *fault"] * kernel.faults
-        yield from _comments(kernel)
         yield f"static void {kernel.name}({', '.join(params)})"
         yield "{"
         alone = not any(isinstance(s, Loop) and s.parallel for s in kernel.body)
@@ -427,10 +451,10 @@ def _total(fold: Fold) -> str:
     )
 
 
-def _comments(kernel: Kernel) -> Iterable[str]:
-    """The user's lines that the kernel computes."""
+def _comments(kernels: Iterable[Kernel]) -> Iterable[str]:
+    """The user's lines that kernels compute."""
     seen: dict[str, None] = {}
-    for node in kernel.origins:
+    for node in chain.from_iterable(kernel.origins for kernel in kernels):
         trace = node.meta.get("stack_trace")
         if trace:
             seen[trace.strip().splitlines()[-1].strip()] = None

@@ -161,6 +161,7 @@ class _Writer:
         yield "};"
 
     def _function(self) -> Iterator[str]:
+        yield "LIGHTLY_OPTIMIZED"
         yield "int run(Graph *graph, Tensor *in, const int64_t *size, Tensor *out, int64_t *number)"
         yield "{"
         yield f"    Tensor h[{len(self.slots) + 1}] = {{0}};"

@@ -1,5 +1,7 @@
 """What each stage made is shown to who asks for it."""
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -29,3 +31,16 @@ def test_a_backward_graph_is_shown_too() -> None:
     with log.collect("schedule") as records:
         dynacap.compile(lambda x: x.sin().exp(), backend="native")(x).sum().backward()
     assert len(records) == 2
+
+
+def test_kernels_that_do_the_same_are_one_function() -> None:
+    def fn(x: Any, w: Any, factor: float) -> list[Any]:
+        y = (x @ w).relu() * 2
+        z = (y @ w).relu() * 2
+        return [y, (z @ w).relu() * 3, (z @ w.T).relu() * factor]
+
+    x, w = torch.randn(5, 5), torch.randn(5, 5)
+    with log.collect("c") as records:
+        found = dynacap.compile(fn, backend="native")(x, w, 1.5)
+    torch.testing.assert_close(found, fn(x, w, 1.5))
+    assert records[0].message.count("static void kernel") == 3
