@@ -8,7 +8,7 @@ what is left, whether the graph came to its end or not.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,14 +173,7 @@ class _Writer:
             yield "    int32_t fault = 0;"
         checks = list(self._check_numbers())
         named = set(re.findall(r"\w+", "\n".join([*checks, *self.lines])))
-        for symbol, at in symbols_of(self.program).items():
-            if at.what == "integer":
-                yield f"    const int64_t {symbol} = size[{at.position}];"
-            elif str(symbol) in named:
-                there = f"dynacap_{at.what}(in[{at.position}], {at.dim})"
-                if (at.times, at.plus) != (1, 0):
-                    there = f"({there} - {at.plus}) / {at.times}"
-                yield f"    const int64_t {symbol} = {there};"
+        yield from self._symbols(named)
         for number, position in given_numbers(self.program).items():
             if isinstance(number, Number):
                 yield f"    const double {number.name} = dynacap_float(size[{position}]);"
@@ -199,6 +192,24 @@ class _Writer:
         yield f"    for (int i = 0; i < {len(self.slots)}; i++) {{ dynacap_drop(&h[i]); }}"
         yield "    return failed;"
         yield "}"
+
+    def _symbols(self, named: Set[str]) -> Iterator[str]:
+        """The sizes that are named, each from the input that tells it."""
+        origins = symbols_of(self.program)
+        needed = {symbol for symbol in origins if str(symbol) in named}
+        for symbol, at in reversed(origins.items()):
+            if symbol in needed and is_symbolic(at.plus):
+                needed |= at.plus.free_symbols
+        for symbol, at in origins.items():
+            if symbol in needed:
+                here = (
+                    f"size[{at.position}]"
+                    if at.what == "integer"
+                    else f"dynacap_{at.what}(in[{at.position}], {at.dim})"
+                )
+                if (at.times, at.plus) != (1, 0):
+                    here = f"({here} - {size_text(at.plus)}) / {at.times}"
+                yield f"    const int64_t {symbol} = {here};"
 
     def _check_numbers(self) -> Iterator[str]:
         """What Python computes with the user's own integers may be too large for C's."""

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -216,39 +216,58 @@ class Origin(NamedTuple):
     """Where a program knows a symbol from: ``times * symbol + plus`` is what lies there.
 
     "integer", a position among the numbers, and 0; or "size" or "stride", a position among the
-    tensors, and a dimension.
+    tensors, and a dimension.  ``plus`` is a number, or a sum of symbols that are known before.
     """
 
     what: str
     position: int
     dim: int
     times: int = 1
-    plus: int = 0
+    plus: Size = 0
 
 
 def symbols_of(program: Program) -> dict[Size, Origin]:
-    """Each symbol that a program knows from its inputs, and from which."""
+    """Each symbol that a program knows from its inputs, and from which; what an origin names comes
+    before it."""
     found: dict[Size, Origin] = {}
-    multiples: dict[Size, Origin] = {}
-    tensors = [value for value in program.inputs if isinstance(value, Buffer)]
+    composite: list[tuple[Any, Origin]] = []
+    for number, origin in _sizes_given(program):
+        if number.is_Symbol:
+            found.setdefault(number, origin)
+        else:
+            composite.append((number, origin))
+    while new := dict(_solved(composite, found)):
+        found |= new
+    return found
+
+
+def _sizes_given(program: Program) -> Iterator[tuple[Any, Origin]]:
+    """The expressions of symbols that the inputs are, or are as long as, and where each lies."""
     for value, position in given_numbers(program).items():
-        if is_symbolic(value) and value.is_Symbol:
-            found.setdefault(value, Origin("integer", position, 0))
+        if is_symbolic(value):
+            yield value, Origin("integer", position, 0)
+    tensors = [value for value in program.inputs if isinstance(value, Buffer)]
     for what, name in (("size", "shape"), ("stride", "strides")):
         for position, tensor in enumerate(tensors):
             numbers: tuple[Any, ...] = getattr(tensor, name)
             for dim, number in enumerate(numbers):
-                if not is_symbolic(number):
-                    continue
-                if number.is_Symbol:
-                    found.setdefault(number, Origin(what, position, dim))
-                elif len(number.free_symbols) == 1:
-                    (symbol,) = number.free_symbols
-                    times, plus = number.coeff(symbol), number.coeff(symbol, 0)
-                    if times.is_Integer and plus.is_Integer and number == times * symbol + plus:
-                        known = Origin(what, position, dim, int(times), int(plus))
-                        multiples.setdefault(symbol, known)
-    return multiples | found
+                if is_symbolic(number):
+                    yield number, Origin(what, position, dim)
+
+
+def _solved(
+    composite: Iterable[tuple[Any, Origin]], found: Mapping[Size, Origin]
+) -> Iterator[tuple[Size, Origin]]:
+    """A symbol that an expression tells, if it tells any; the others in it are known."""
+    for number, origin in composite:
+        unknown = number.free_symbols - found.keys()
+        if len(unknown) != 1:
+            continue
+        (symbol,) = unknown
+        times, plus = number.coeff(symbol), number.coeff(symbol, 0)
+        if times.is_Integer and number == times * symbol + plus:
+            yield symbol, origin._replace(times=int(times), plus=plus)
+            return
 
 
 def numbers_of(call: Call) -> list[Any]:

@@ -138,15 +138,24 @@ def test_a_torch_whose_floats_become_tensors_trains_eagerly_where_they_vary(
     assert "runs eagerly: a float in it varies" in caplog.text
 
 
-def test_a_size_that_a_backward_pass_knows_as_a_multiple(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("rest", [(5, 6), (4,)], ids=["a multiple", "a sum"])
+def test_a_size_that_a_backward_pass_knows_of_another(
+    rest: tuple[int, ...], caplog: pytest.LogCaptureFixture
+) -> None:
     """Nothing that it is given has the size itself."""
 
     def best(x: Any, w: Any) -> Any:
         return (x.view(-1, 6) @ w).softmax(-1).topk(2)[0]
 
-    compiled = dynacap.compile(best, backend="native")
-    for size in (2, 3, 4):
-        x, w = torch.randn(size, 5, 6), torch.randn(6, 4, requires_grad=True)
-        expected = torch.autograd.grad(best(x, w).sin().sum(), w)
-        torch.testing.assert_close(torch.autograd.grad(compiled(x, w).sin().sum(), w), expected)
+    def joined(x: Any, w: Any) -> Any:
+        return torch.cat([torch.zeros(1, 4), x, w])[1:4].cumsum(0)
+
+    program = best if len(rest) == 2 else joined
+    compiled = dynacap.compile(program, backend="native")
+    for size in (2, 4, 3):
+        x, w = torch.randn(size, *rest), torch.randn(6 if program is best else size + 1, 4)
+        given = x.requires_grad_(), w.requires_grad_()
+        expected = torch.autograd.grad(program(*given).sin().sum(), given)
+        found = torch.autograd.grad(compiled(*given).sin().sum(), given)
+        torch.testing.assert_close(found, expected)
     assert not [each for each in caplog.records if "runs eagerly" in each.getMessage()]
