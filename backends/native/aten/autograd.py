@@ -203,6 +203,7 @@ def through_autograd(
         return compile_aten(gm, gm, None if notes is None else notes.of_forward(gm))
 
     def backward(gm: torch.fx.GraphModule) -> Compiled:
+        _check_sparse(gm)
         gm.meta["continues"] = True
         keep = None if notes is None else notes.of_backward(gm)
         made = Backward(lambda: gm, compile_aten, keep, first_tangent(gm))
@@ -280,6 +281,16 @@ def _traced(
             keep_inference_input_mutations=True,
         )
     return compiled
+
+
+def _check_sparse(gm: torch.fx.GraphModule) -> None:
+    """Refuse a sparse gradient of an argument that is changed as well: AOTAutograd adds to it the
+    gradient of what the argument is changed to, which is dense, be it of zeros."""
+    for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor):
+        operands = node.all_input_nodes
+        sparse = any(each.meta["val"].layout is not torch.strided for each in operands)
+        if sparse and any(each.op == "placeholder" for each in operands):
+            raise NotImplementedError("it changes an argument whose gradient is sparse")
 
 
 def _with_views(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:

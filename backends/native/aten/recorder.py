@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dynacap.backends.native.aten.in_place import NotFunctional, functional_form, view_form
 from dynacap.backends.native.aten.inputs import fake_like, refused
 from dynacap.backends.native.aten.memory import Memory
-from dynacap.backends.native.loops.program import check_number, leaves
+from dynacap.backends.native.loops.program import check_number, is_symbolic, leaves
 from dynacap.fxlite import Interpreter, Node
 
 aten = torch.ops.aten
@@ -42,7 +42,7 @@ class Recorder(TorchDispatchMode):
         self.stack_trace: str | None = None  # of the user's line that runs
         self._numbers: dict[Any, torch.fx.Node] = {}  # floats that are given, by their symbols
         self._decompositions = decompositions
-        self._memory = Memory(self._node)
+        self._memory = Memory(self._node_of_memory)
 
     def placeholder(self, name: str, value: Any) -> None:
         """Note an input and the value that stands for it."""
@@ -62,6 +62,9 @@ class Recorder(TorchDispatchMode):
         """Write changed inputs back, and end the graph with what it returns."""
         self._memory.write_back()
         self.graph.output(tuple(map(self._returned, values)))
+        if self.mode.shape_env is not None and self.mode.shape_env.replacements:
+            for node in self.graph.nodes:
+                node.args, node.kwargs = self._settled(node.args), self._settled(node.kwargs)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -174,6 +177,9 @@ class Recorder(TorchDispatchMode):
             node.meta["stack_trace"] = self.stack_trace
         return node
 
+    def _node_of_memory(self, func: Any, args: Any, kwargs: Any, value: Any) -> torch.fx.Node:
+        return self._node(func, self._arguments(args), kwargs, value)
+
     def _arguments(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self._memory.node(value)
@@ -183,6 +189,14 @@ class Recorder(TorchDispatchMode):
             expression = value.node.expr
             return int(expression) if expression.is_Integer else expression
         return mapped(self._arguments, value)
+
+    def _settled(self, value: Any) -> Any:
+        """The same with sizes as they are known by the end: an operator may have fixed some."""
+        if is_symbolic(value):
+            assert self.mode.shape_env is not None
+            size = self.mode.shape_env.replace(value)
+            return int(size) if size.is_Integer else size
+        return mapped(self._settled, value)
 
     def _float(self, value: torch.SymFloat) -> Any:
         """The input that gives a float, or the number that a question has fixed it to."""

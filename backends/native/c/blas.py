@@ -102,6 +102,8 @@ def product_of(call: Call) -> Product | None:
         return None
     if not all(map(_is_plain, (*call.buffers(), result))) or not result.numel:
         return None
+    if any(operand.dtype is not result.dtype for operand in call.buffers()):
+        return None  # the operator refuses them
     a, b = map(_matrix, call.args[skipped : skipped + 2])
     if (
         a is None

@@ -198,8 +198,8 @@ class _Writer:
         origins = symbols_of(self.program)
         needed = {symbol for symbol in origins if str(symbol) in named}
         for symbol, at in reversed(origins.items()):
-            if symbol in needed and is_symbolic(at.plus):
-                needed |= at.plus.free_symbols
+            if symbol in needed:
+                needed |= getattr(at.plus, "free_symbols", set())
         for symbol, at in origins.items():
             if symbol in needed:
                 here = (

@@ -135,6 +135,8 @@ def nll_loss(
     """The negative log-likelihood of each target that counts, and the sum of their weights."""
     if not _taken(target) or not cx.plain([x]) or reduction not in (_MEAN, _SUM):
         return NotImplemented
+    if weight is not None and weight.dtype is not x.dtype:
+        return NotImplemented  # the operator refuses it
     dim = min(1, len(x.shape) - 1)
     dtype = wide(x.dtype)
 

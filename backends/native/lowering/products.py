@@ -19,7 +19,7 @@ def addmm(
     """The product, and an addition: halves are rounded only after both."""
     if not (_counts(alpha) and _counts(beta)) or not _feeds_loops(cx.node):
         return NotImplemented
-    if a.dtype not in (torch.float32, torch.float64):
+    if a.dtype not in (torch.float32, torch.float64) or not added.dtype is a.dtype is b.dtype:
         return NotImplemented
     assert a.buffer is not None and b.buffer is not None
     product = cx.called(aten.mm.default, cx.result.shape, a.buffer, b.buffer)

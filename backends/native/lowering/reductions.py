@@ -159,7 +159,7 @@ def moments(
 @lowers(aten._softmax.default)
 def softmax(cx: Lowering, x: Field, dim: int, half_to_float: bool) -> Any:
     """``exp(x - max)`` over its sum; a NaN in the sum is one everywhere, so max need not see it."""
-    if not x.shape:
+    if not x.shape or not x.dtype.is_floating_point:
         return NotImplemented
     x, dims = x.to(wide(x.dtype)), dims_of(x, dim)
     powers = cx.keep(apply("falling_exp", x - cx.fold("most", x, dims)))
@@ -169,7 +169,7 @@ def softmax(cx: Lowering, x: Field, dim: int, half_to_float: bool) -> Any:
 @lowers(aten._log_softmax.default)
 def log_softmax(cx: Lowering, x: Field, dim: int, half_to_float: bool) -> Any:
     """``x - max - log(sum of exp(x - max))``."""
-    if not x.shape:
+    if not x.shape or not x.dtype.is_floating_point:
         return NotImplemented
     x, dims = x.to(wide(x.dtype)), dims_of(x, dim)
     shifted = x - cx.fold("most", x, dims)
@@ -239,11 +239,20 @@ def layer_norm(
     eps: float,
 ) -> Any:
     """Mean and variance of each row, then one pass that uses them."""
+    if not normalizes(x, weight, bias):
+        return NotImplemented
     x = x.to(wide(x.dtype))
     dims = list(range(len(x.shape) - len(shape), len(x.shape)))
     var, mean_ = moments(cx, x, dims)
     rstd = apply("rsqrt", var + eps)
     return affine((x - mean_) * rstd, weight, bias), mean_, rstd
+
+
+def normalizes(x: Field, *parameters: Field | None) -> bool:
+    """Whether a norm takes its parameters: those of its own dtype, or float32 beside halves."""
+    wanted = (x.dtype, wide(x.dtype))
+    given = {each.dtype for each in parameters if each is not None}
+    return x.dtype.is_floating_point and len(given) <= 1 and given.issubset(wanted)
 
 
 def affine(x: Field, weight: Field | None, bias: Field | None) -> Field:
@@ -285,6 +294,8 @@ def batch_norm(
     """With statistics that are given: a line for each channel, and nothing to save."""
     if any(user.users and user.args[1] != 0 for user in cx.node.users):
         return NotImplemented
+    if not normalizes(x, weight, bias, mean_, var):
+        return NotImplemented
     dtype = wide(x.dtype)
     scale = _channels(apply("rsqrt", var.to(dtype) + eps), x)
     weight, bias = (None if v is None else _channels(v.to(dtype), x) for v in (weight, bias))
@@ -316,6 +327,8 @@ def group_norm(
 ) -> Any:  # fmt: skip
     """Mean and variance of each group of channels of each sample."""
     if x.buffer is None or any(not isinstance(s, int) for s in x.shape):
+        return NotImplemented
+    if not normalizes(x, weight, bias):
         return NotImplemented
     dtype, each = wide(x.dtype), channels // groups
     space = x.shape[2:]

@@ -1,5 +1,6 @@
 """Arguments that a graph changes: written to where nothing reads the old elements, else copied."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -294,3 +295,17 @@ def test_what_gives_a_list_beside_a_tensor() -> None:
 
     with config.patch(raise_internal_errors=True):
         check_same(f, (few(3), few(4), torch.zeros(())))
+
+
+def test_a_view_whose_sizes_vary(caplog: pytest.LogCaptureFixture) -> None:
+    """A program may have warnings raise: torch's about sizes in the recorded graph, too."""
+
+    def program(x: Tensor) -> Any:
+        x[:, 1:].mul_(2)
+        return x.t()
+
+    calls = [(few(n, n + 2),) for n in (3, 4, 5)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_same(program, *calls, compile=compiled)
+    assert not [each for each in caplog.records if "runs eagerly" in each.getMessage()]

@@ -159,3 +159,16 @@ def test_a_size_that_a_backward_pass_knows_of_another(
         found = torch.autograd.grad(compiled(*given).sin().sum(), given)
         torch.testing.assert_close(found, expected)
     assert not [each for each in caplog.records if "runs eagerly" in each.getMessage()]
+
+
+def test_a_size_that_a_later_operator_fixes(caplog: pytest.LogCaptureFixture) -> None:
+    """What came before it was told of the symbol."""
+
+    def program(x: Any) -> Any:
+        return F.interpolate(F.avg_pool2d(F.group_norm(x, 2), 2), scale_factor=2)
+
+    compiled = dynacap.compile(program, backend="native", dynamic=True)
+    for size in (4, 6):
+        x = torch.randn(size, 8, 4 * size, 4 * size)
+        torch.testing.assert_close(compiled(x), program(x))
+    assert not [each for each in caplog.records if "runs eagerly" in each.getMessage()]

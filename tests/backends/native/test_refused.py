@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import dynacap
@@ -332,6 +333,37 @@ def error_of_nothing(function: Callable[..., Any]) -> Any:
     loss = function(x, torch.zeros(0))
     loss.backward()
     return loss, x.grad
+
+
+MIXED: dict[str, Callable[..., Any]] = {
+    "mm": lambda x, w: x @ w,
+    "addmm": lambda x, w: torch.addmm(w[0], x, w),
+    "addmm, in loops": lambda x, w: torch.addmm(w[0], x, w).relu(),
+    "what is added": lambda x, w: torch.addmm(w[0], x, w.to(x.dtype)),
+    "bmm": lambda x, w: torch.bmm(x[None], w[None]),
+    "linear": lambda x, w: F.linear(x, w, w[0]),
+    "layer_norm": lambda x, w: F.layer_norm(x, (4,), w[0]),
+    "batch_norm": lambda x, w: F.batch_norm(x, w[0], w[1].exp()),
+    "group_norm": lambda x, w: F.group_norm(x, 2, w[0], w[1]),
+    "nll_loss": lambda x, w: F.nll_loss(x, torch.tensor([1, 2, 0, 3]), w[0]),
+    "softmax": lambda x, w: x.softmax(0),
+    "log_softmax": lambda x, w: x.log_softmax(0),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int64], ids=str
+)
+def test_dtypes_that_only_operators_refuse(name: str, dtype: torch.dtype) -> None:
+    x, w = torch.randn(4, 4).to(dtype), torch.randn(4, 4)
+    same(MIXED[name], x, w)
+    if dtype is torch.float64:
+        same(MIXED[name], x, w.requires_grad_())
+
+
+def test_a_sparse_gradient_of_what_is_changed() -> None:
+    same(torch.nn.Embedding(10, 6, max_norm=1.0, sparse=True), torch.tensor([1, 2, 1]))
 
 
 @pytest.mark.parametrize(
