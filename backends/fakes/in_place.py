@@ -34,13 +34,10 @@ _increment_version: Any = torch.autograd.graph.increment_version
 
 def written(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """The first operand as such an operation leaves it; None if the fake mode has to say that."""
-    name = getattr(target, "__name__", "")
-    if name in NAMES:
-        args, target = (getattr(target, "__self__", None), *args), getattr(torch.Tensor, name)
-    elif _OPERATORS.get(name) is not target:
+    found = as_function(target, args)
+    if found is None or torch.is_grad_enabled() or not is_plain_state():
         return None
-    if torch.is_grad_enabled() or not is_plain_state():
-        return None
+    name, (target, args) = target.__name__, found
     try:
         key = (name, *map(_mark, args), *((word, _mark(kwargs[word])) for word in kwargs))
         good = _known.get(key)
@@ -54,6 +51,14 @@ def written(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
         return None
     _increment_version(args[0])
     return args[0]
+
+
+def as_function(target: Callable[..., Any], args: Any) -> tuple[Callable[..., Any], Any] | None:
+    """Such a call as one of a function, with the operand that it changes the first."""
+    name = getattr(target, "__name__", "")
+    if name in NAMES:
+        return getattr(torch.Tensor, name), (getattr(target, "__self__", None), *args)
+    return (target, args) if _OPERATORS.get(name) is target else None
 
 
 def _mark(value: Any) -> Hashable:

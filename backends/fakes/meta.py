@@ -26,7 +26,7 @@ from dynacap.backends.fakes.memo import Kept, Look, parts
 from dynacap.backends.fakes.symbolic import Unfit
 
 POINTWISE = frozenset(
-    """abs add addcmul and and_ bfloat16 bitwise_and bitwise_not bitwise_or bool ceil
+    """abs add addcmul and and_ bfloat16 bitwise_and bitwise_not bitwise_or bitwise_xor bool ceil
     clamp clamp_max clamp_min cos div double elu eq erf exp expm1 float floor ge gelu gt
     half hardsigmoid hardswish hardtanh int invert isinf isnan le leaky_relu lerp log
     log1p logical_not long lt masked_fill maximum minimum mish mod mul ne neg or or_ pow
@@ -44,7 +44,9 @@ OTHERS = frozenset(
 FOR_REAL = frozenset("batch_norm floor_divide floordiv logical_and logical_or logical_xor".split())
 # Whose sizes are sizes of operands, or 1, so that others can stand for these.
 SMALL = POINTWISE | set("addmm cumsum layer_norm linear mean var".split())
-_SIZES_AT = {"layer_norm": 1}  # the position of an argument that is sizes, and no tensor
+# Of which the meta kernels take what others refuse: dtypes, and dimensions.
+CHECKED = SMALL | {"softmax", "log_softmax"}
+SIZES_AT = {"layer_norm": 1}  # the position of an argument that is sizes, and no tensor
 MOST = 2**22  # elements of a tensor that is made for that
 KNOWN = POINTWISE | VIEWS | OTHERS
 
@@ -55,7 +57,7 @@ _BASIC = (int, slice, type(None), type(Ellipsis))  # of an index that gives a vi
 
 def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Kept | None:
     """What a call of a torch function gives; None if that is for the fake mode to say."""
-    name = _name(target)
+    name = name_of(target)
     real = name in FOR_REAL or (name == "pow" and _gives_another_dtype(args[0]))
     if not (real or name in KNOWN) or not is_plain_state():
         return None
@@ -65,8 +67,12 @@ def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> 
         return None
     if symbolic.has_symbols(args) or any(map(symbolic.has_symbols, kwargs.values())):
         return symbolic.foretold(predicted, name, target, args, kwargs)
-    kept = _said_by(Small(_SIZES_AT.get(name)), target, args, kwargs) if name in SMALL else None
-    return kept or _said_by(_Twins(_ones if real else _meta), target, args, kwargs)
+    kept = _said_by(Small(SIZES_AT.get(name)), target, args, kwargs) if name in SMALL else None
+    if kept is not None:
+        return kept
+    if name in CHECKED and _is_refused(name, target, args, kwargs):
+        return None
+    return _said_by(_Twins(_ones if real else _meta), target, args, kwargs)
 
 
 def _said_by(
@@ -74,7 +80,9 @@ def _said_by(
 ) -> Kept | None:
     try:
         args, kwargs = twins.operands(args), {key: twins.of(value) for key, value in kwargs.items()}
+        twins.refused = True
         result = target(*args, **kwargs)
+        twins.refused = False
         operands = list(twins.made.values())
         found = parts(result)
         if not found or not all(_is_new(tensor, operands) for tensor in found):
@@ -86,7 +94,14 @@ def _said_by(
     return Kept(looks, None if found[0] is result else type(result))
 
 
-def _name(target: Any) -> str:
+def _is_refused(name: str, target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> bool:
+    twins = OfAnyLayout(SIZES_AT.get(name))
+    _said_by(twins, target, args, kwargs)
+    return twins.refused
+
+
+def name_of(target: Any) -> str:
+    """What a function is called, or the method that an operator calls."""
     name: str = getattr(target, "__name__", "")
     return name.removeprefix("__").removesuffix("__")
 
@@ -115,6 +130,7 @@ class _Twins:
 
     def __init__(self, make: Callable[[FakeTensor], torch.Tensor]) -> None:
         self.make = make
+        self.refused = False  # they were made, and the call failed
         self.made: dict[int, torch.Tensor] = {}
 
     def operands(self, args: Any) -> Any:
@@ -176,6 +192,23 @@ class Small(_Twins):
         given = {small: size for size, small in self._sizes.items()}
         shape = torch.Size(given[n] for n in small.shape)
         return small._replace(shape=shape, stride=_contiguous(shape))
+
+
+class OfAnyLayout(Small):
+    """Small tensors that tell no layout, but what eager PyTorch refuses; for fakes of any strides,
+    and of sizes that vary."""
+
+    def _twin(self, fake: FakeTensor) -> torch.Tensor:
+        return self._ones(fake)
+
+    def _ones(self, fake: FakeTensor) -> torch.Tensor:
+        sizes: dict[Any, int] = self._sizes
+        known = [n if type(n) is int else n.node.expr for n in fake.shape]
+        return torch.ones([sizes.setdefault(n, len(sizes)) for n in known], dtype=fake.dtype)
+
+    def look(self, tensor: torch.Tensor, storages: set[int]) -> Look:
+        """Nothing is known of it."""
+        raise Unfit
 
 
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:

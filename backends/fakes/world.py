@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from dynacap.backends.fakes import refusals
 from dynacap.backends.fakes.in_place import written
 from dynacap.backends.torch_state import as_outside
 
@@ -61,10 +62,12 @@ class FakeWorld:
         symbolic = None if self.mode.shape_env is None else torch._C._EnablePythonDispatcher()
         _enter_mode(self.mode)
         try:
-            return target(*args, **kwargs)
+            result = target(*args, **kwargs)
         finally:
             _leave_mode(self._key)
             del symbolic
+        refusals.check(target, args, kwargs)
+        return result
 
     def of(self, real: torch.Tensor) -> torch.Tensor:
         """A fake of a real tensor of a plain class, which is from outside of all transforms."""

@@ -55,6 +55,11 @@ def both(x: Tensor, y: Tensor) -> Any:
 ROWS: dict[str, list[Row]] = {name: [one(), one(2.5), both] for name in POINTWISE | FOR_REAL} | {
     "where": [lambda x, y: ((x > 2, x, y), {})],
     "invert": [lambda x, y: ((x > 2,), {})],
+    "bitwise_not": [lambda x, y: ((x > 2,), {})],
+    **{
+        name: [lambda x, y: ((x > 2, y > 3), {})]
+        for name in "and and_ bitwise_and bitwise_or bitwise_xor or or_ xor".split()
+    },
     "addcmul": [lambda x, y: ((x, x, y), {})],
     "batch_norm": [lambda x, y: ((x, torch.zeros(3), torch.ones(3)), {})],
     "clamp": [one(0, 1), one(min=0.5), both],

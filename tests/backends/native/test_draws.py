@@ -36,6 +36,7 @@ DRAWS: dict[str, Callable[[Tensor], Tensor]] = {
     "normal": lambda x: torch.normal(x.detach(), 1.0),
     "randperm": lambda x: torch.randperm(5),
     "dropout": lambda x: F.dropout(x, 0.5),
+    "dropout of all": lambda x: F.dropout(x, 1.0),
     "alpha_dropout": lambda x: F.alpha_dropout(x, 0.5, True),
     "rrelu": lambda x: F.rrelu(x, training=True),
     "gumbel": lambda x: F.gumbel_softmax(x),

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -259,6 +260,15 @@ REFUSED: dict[str, Callable[[Tensor, Any], Any]] = {
     "whole numbers between": lambda x, s: torch.lerp(x.int(), x.int(), 0.5),
     "truth values cut off": lambda x, s: torch.abs(x > 0),
     "a place of 32 bits": lambda x, s: x.index_copy(0, x[:1].int(), x[1:2]),
+    "fractions of whole numbers": lambda x, s: x.int().mul_(0.5),
+    "fractions, by an operator": lambda x, s: operator.imul(x.int(), x),
+    "whole numbers and more": lambda x, s: x.long().t().addcmul_(x, x),
+    "truth values that are doubled": lambda x, s: (x > 2).mul_(2),
+    "complex ones": lambda x, s: x.add_(1j),
+    "bits of floats": lambda x, s: (x & x, x ^ x),
+    "no such dimension": lambda x, s: x.softmax(1),
+    "no such dimension, turned": lambda x, s: x[None].t().log_softmax(-3),
+    "softmax of whole numbers": lambda x, s: x.int().softmax(0),
     "targets of 32 bits": lambda x, s: torch.nn.functional.nll_loss(x, x[0].int()),
 }
 
