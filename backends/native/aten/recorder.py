@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -224,6 +225,21 @@ class Replay(Interpreter):
     def run_node(self, node: Node) -> Any:
         self._recorder.stack_trace = node.meta.get("stack_trace")
         return super().run_node(node)
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return super().call_function(_WITH_CHECKS.get(target, target), args, kwargs)
+
+
+def _one_hot(classes: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+    """Torch looks at the data to refuse others than these classes, but not where it is traced."""
+    if type(num_classes) is not int or num_classes < 1 or classes.dtype is not torch.int64:
+        return F.one_hot(classes, num_classes)
+    known = torch.arange(num_classes)
+    looked_up = F.embedding(classes, known.unsqueeze(1)).squeeze(-1)
+    return (looked_up.unsqueeze(-1) == known).long()
+
+
+_WITH_CHECKS: dict[Any, Callable[..., Any]] = {F.one_hot: _one_hot}
 
 
 def _of_now(value: Any) -> Any:

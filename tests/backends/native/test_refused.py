@@ -269,6 +269,10 @@ REFUSED: dict[str, Callable[[Tensor, Any], Any]] = {
     "no such dimension": lambda x, s: x.softmax(1),
     "no such dimension, turned": lambda x, s: x[None].t().log_softmax(-3),
     "softmax of whole numbers": lambda x, s: x.int().softmax(0),
+    "classes that are too many": lambda x, s: F.one_hot(x.long(), 3) + 1,
+    "classes below zero": lambda x, s: F.one_hot(x.long() - 1, 4).sum(0),
+    "classes as they should be": lambda x, s: F.one_hot(x.long(), 4) * 2,
+    "no whole number of a class": lambda x, s: F.one_hot(x, 4),
     "targets of 32 bits": lambda x, s: torch.nn.functional.nll_loss(x, x[0].int()),
 }
 
