@@ -203,7 +203,8 @@ class OfAnyLayout(Small):
 
     def _ones(self, fake: FakeTensor) -> torch.Tensor:
         sizes: dict[Any, int] = self._sizes
-        known = [n if type(n) is int else n.node.expr for n in fake.shape]
+        shape: list[Any] = list(fake.shape)
+        known = [n if type(n) is int else n.node.expr for n in shape]
         return torch.ones([sizes.setdefault(n, len(sizes)) for n in known], dtype=fake.dtype)
 
     def look(self, tensor: torch.Tensor, storages: set[int]) -> Look:
