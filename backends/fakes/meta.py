@@ -199,13 +199,17 @@ class OfAnyLayout(Small):
     and of sizes that vary."""
 
     def _twin(self, fake: FakeTensor) -> torch.Tensor:
+        if fake.device != _CPU:
+            raise Unfit
         return self._ones(fake)
 
     def _ones(self, fake: FakeTensor) -> torch.Tensor:
-        sizes: dict[Any, int] = self._sizes
         shape: list[Any] = list(fake.shape)
-        known = [n if type(n) is int else n.node.expr for n in shape]
-        return torch.ones([sizes.setdefault(n, len(sizes)) for n in known], dtype=fake.dtype)
+        now = [n if type(n) is int else n.node.hint for n in shape]
+        if None in now:
+            raise Unfit
+        sizes = self._sizes
+        return torch.ones([sizes.setdefault(n, len(sizes)) for n in now], dtype=fake.dtype)
 
     def look(self, tensor: torch.Tensor, storages: set[int]) -> Look:
         """Nothing is known of it."""
