@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -18,6 +19,7 @@ from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 
 from dynacap import log
 from dynacap.backends.collector import resting
+from dynacap.backends.fakes.world import without_logs
 from dynacap.backends.fall_back import announced, withdraw
 from dynacap.backends.native.aten.functions import is_taken_apart
 from dynacap.backends.native.aten.inputs import is_variable, refused, share_memory
@@ -115,7 +117,8 @@ def native(
 def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:
     """What ``make`` gives; where it fails, ``eager``, and a warning that says why."""
     try:
-        with resting():  # what is traced is as much garbage at its end as a capture, and no more
+        # What is traced is as much garbage at its end as a capture, and no more.
+        with without_logs(), resting():
             return make()
     except NotImplementedError as error:
         warn_eager(str(error))
@@ -124,8 +127,15 @@ def _or_eagerly(make: Callable[[], Run], eager: Run) -> Run:
     except Exception as error:
         if config.raise_internal_errors:
             raise
-        warn_eager(f"{type(error).__name__}: {error}; please report this")
+        told = refused(error) if _is_torch_s(error) else f"{error!r}; please report this"
+        warn_eager(str(told))
     return eager
+
+
+def _is_torch_s(error: Exception) -> bool:
+    """Whether an error comes from torch's own code, of an operator that it found wrong."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "torch"
 
 
 def _compiled(

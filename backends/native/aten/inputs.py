@@ -101,7 +101,7 @@ def fake_like(mode: FakeTensorMode, layout: torch.Tensor, value: torch.Tensor) -
 def refused(error: Exception) -> NotImplementedError:
     """What to raise where an operator refuses fake tensors: eager may take the real ones, or it
     will say itself what is wrong."""
-    said = str(error).strip().partition("\n")[0]
+    said = " ".join(str(error).strip().partition("\n")[0].split())
     if isinstance(error, DataDependentOutputException):
         return NotImplementedError(f"a number in it lies in the data ({error.func})")
     for torch_says, words in _MEANING.items():

@@ -232,8 +232,10 @@ class Replay(Interpreter):
 
 def _one_hot(classes: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
     """Torch looks at the data to refuse others than these classes, but not where it is traced."""
-    if type(num_classes) is not int or num_classes < 1 or classes.dtype is not torch.int64:
+    if type(num_classes) is not int or num_classes < 0 or classes.dtype is not torch.int64:
         return F.one_hot(classes, num_classes)
+    if num_classes == 0:
+        raise NotFunctional("one_hot of no classes")
     known = torch.arange(num_classes)
     looked_up = F.embedding(classes, known.unsqueeze(1)).squeeze(-1)
     return (looked_up.unsqueeze(-1) == known).long()
