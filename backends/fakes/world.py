@@ -115,6 +115,7 @@ class FakeWorld:
         tensors that autograd saves are for the real run.
         """
         _silence.enter()
+        _unheard.depth += 1
         while (hooks := _autograd._top_saved_tensors_default_hooks(True)) is not None:
             _autograd._pop_saved_tensors_default_hooks()
             self._saved_hooks.append(hooks)
@@ -123,11 +124,12 @@ class FakeWorld:
         """Undo :meth:`hide`."""
         while self._saved_hooks:
             _autograd._push_saved_tensors_default_hooks(*self._saved_hooks.pop())
+        _unheard.depth -= 1
         _silence.leave()
 
 
 class _Silence:
-    """No warnings, and no logs of failing fakes, while a capture is going on in any thread.
+    """No warnings while a capture is going on in any thread.
 
     ``warnings.filters`` is exchanged, not changed: a change would have Python forget which
     warnings it has shown.
@@ -143,34 +145,28 @@ class _Silence:
         with self._lock:
             self._depth += 1
             if self._depth == 1:
-                self._before = warnings.filters, [each.disabled for each in _LOGS]
+                self._before = warnings.filters
                 warnings.filters = SILENCE
-                for each in _LOGS:
-                    each.disabled = True
 
     def leave(self) -> None:
         """End; the last to do so puts things back."""
         with self._lock:
             self._depth -= 1
-            if self._depth == 0:
-                filters, disabled = self._before
-                for each, before in zip(_LOGS, disabled, strict=True):
-                    each.disabled = before
-                if warnings.filters is SILENCE:  # else someone else put something there
-                    warnings.filters = filters
+            if self._depth == 0 and warnings.filters is SILENCE:  # else someone else put it there
+                warnings.filters = self._before
 
 
 _silence = _Silence()
 
 
 class _Unheard(logging.Filter, threading.local):
-    """Drops the records of a thread that wants none."""
+    """Drops records of the threads that want none."""
 
-    wanted = True
+    depth = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record goes on."""
-        return self.wanted
+        return not self.depth
 
 
 _unheard = _Unheard()
@@ -181,11 +177,11 @@ for _each in _LOGS:
 @contextlib.contextmanager
 def without_logs() -> Iterator[None]:
     """Torch logs nothing of operators that refuse fakes: the real run tells the program."""
-    before, _unheard.wanted = _unheard.wanted, False
+    _unheard.depth += 1
     try:
         yield
     finally:
-        _unheard.wanted = before
+        _unheard.depth -= 1
 
 
 def _plain(real: torch.Tensor) -> torch.Tensor:
