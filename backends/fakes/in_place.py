@@ -57,7 +57,9 @@ def as_function(target: Callable[..., Any], args: Any) -> tuple[Callable[..., An
     """Such a call as one of a function, with the operand that it changes the first."""
     name = getattr(target, "__name__", "")
     if name in NAMES:
-        return getattr(torch.Tensor, name), (getattr(target, "__self__", None), *args)
+        owner = getattr(target, "__self__", None)
+        method = isinstance(owner, torch.Tensor)
+        return (getattr(torch.Tensor, name), (owner, *args)) if method else (target, args)
     return (target, args) if _OPERATORS.get(name) is target else None
 
 
