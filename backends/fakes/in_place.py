@@ -15,7 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from dynacap.backends.fakes import memo
-from dynacap.backends.fakes.meta import Small, is_plain_state
+from dynacap.backends.fakes.meta import Small, as_function, is_plain_state
 
 _OPERATORS = {
     function.__name__: function
@@ -34,10 +34,9 @@ _increment_version: Any = torch.autograd.graph.increment_version
 
 def written(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """The first operand as such an operation leaves it; None if the fake mode has to say that."""
-    found = as_function(target, args)
-    if found is None or torch.is_grad_enabled() or not is_plain_state():
+    if not is_in_place(target) or torch.is_grad_enabled() or not is_plain_state():
         return None
-    name, (target, args) = target.__name__, found
+    name, (target, args) = target.__name__, as_function(target, args)
     try:
         key = (name, *map(_mark, args), *((word, _mark(kwargs[word])) for word in kwargs))
         good = _known.get(key)
@@ -53,14 +52,10 @@ def written(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
     return args[0]
 
 
-def as_function(target: Callable[..., Any], args: Any) -> tuple[Callable[..., Any], Any] | None:
-    """Such a call as one of a function, with the operand that it changes the first."""
+def is_in_place(target: Callable[..., Any]) -> bool:
+    """Whether a function, method or operator is one of these."""
     name = getattr(target, "__name__", "")
-    if name in NAMES:
-        owner = getattr(target, "__self__", None)
-        method = isinstance(owner, torch.Tensor)
-        return (getattr(torch.Tensor, name), (owner, *args)) if method else (target, args)
-    return (target, args) if _OPERATORS.get(name) is target else None
+    return name in NAMES or _OPERATORS.get(name) is target
 
 
 def _mark(value: Any) -> Hashable:

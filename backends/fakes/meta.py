@@ -46,7 +46,7 @@ FOR_REAL = frozenset("batch_norm floor_divide floordiv logical_and logical_or lo
 SMALL = POINTWISE | set("addmm cumsum layer_norm linear mean var".split())
 # Of which the meta kernels take what others refuse: dtypes, and dimensions.
 CHECKED = SMALL | {"softmax", "log_softmax"}
-SIZES_AT = {"layer_norm": 1}  # the position of an argument that is sizes, and no tensor
+_SIZES_AT = {"layer_norm": 1}  # the position of an argument that is sizes, and no tensor
 MOST = 2**22  # elements of a tensor that is made for that
 KNOWN = POINTWISE | VIEWS | OTHERS
 
@@ -57,7 +57,7 @@ _BASIC = (int, slice, type(None), type(Ellipsis))  # of an index that gives a vi
 
 def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Kept | None:
     """What a call of a torch function gives; None if that is for the fake mode to say."""
-    name = name_of(target)
+    name = _name(target)
     real = name in FOR_REAL or (name == "pow" and _gives_another_dtype(args[0]))
     if not (real or name in KNOWN) or not is_plain_state():
         return None
@@ -67,10 +67,10 @@ def predicted(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> 
         return None
     if symbolic.has_symbols(args) or any(map(symbolic.has_symbols, kwargs.values())):
         return symbolic.foretold(predicted, name, target, args, kwargs)
-    kept = _said_by(Small(SIZES_AT.get(name)), target, args, kwargs) if name in SMALL else None
+    kept = _said_by(Small(_SIZES_AT.get(name)), target, args, kwargs) if name in SMALL else None
     if kept is not None:
         return kept
-    if name in CHECKED and _is_refused(name, target, args, kwargs):
+    if name in CHECKED and refusal(target, args, kwargs) is not None:
         return None
     return _said_by(_Twins(_ones if real else _meta), target, args, kwargs)
 
@@ -80,9 +80,7 @@ def _said_by(
 ) -> Kept | None:
     try:
         args, kwargs = twins.operands(args), {key: twins.of(value) for key, value in kwargs.items()}
-        twins.refused = True
         result = target(*args, **kwargs)
-        twins.refused = False
         operands = list(twins.made.values())
         found = parts(result)
         if not found or not all(_is_new(tensor, operands) for tensor in found):
@@ -94,14 +92,34 @@ def _said_by(
     return Kept(looks, None if found[0] is result else type(result))
 
 
-def _is_refused(name: str, target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> bool:
-    twins = OfAnyLayout(SIZES_AT.get(name))
-    _said_by(twins, target, args, kwargs)
-    return twins.refused
+def is_checked(target: Callable[..., Any]) -> bool:
+    """Whether a function is one whose meta kernel takes what others refuse."""
+    return _name(target) in CHECKED
 
 
-def name_of(target: Any) -> str:
-    """What a function is called, or the method that an operator calls."""
+def refusal(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Exception | None:
+    """What a function raises on small tensors like these; None: nothing, or there are no such."""
+    twins = _OfAnyLayout(_SIZES_AT.get(_name(target)))
+    try:
+        args, kwargs = twins.operands(args), {key: twins.of(value) for key, value in kwargs.items()}
+    except Exception:
+        return None
+    try:
+        target(*args, **kwargs)
+    except Exception as error:
+        return error
+    return None
+
+
+def as_function(target: Callable[..., Any], args: Any) -> tuple[Callable[..., Any], Any]:
+    """A call of a tensor's method as one of a function, which is given the tensor first."""
+    owner = getattr(target, "__self__", None)
+    if isinstance(owner, torch.Tensor):
+        return getattr(torch.Tensor, target.__name__), (owner, *args)
+    return target, args
+
+
+def _name(target: Any) -> str:
     name: str = getattr(target, "__name__", "")
     return name.removeprefix("__").removesuffix("__")
 
@@ -130,7 +148,6 @@ class _Twins:
 
     def __init__(self, make: Callable[[FakeTensor], torch.Tensor]) -> None:
         self.make = make
-        self.refused = False  # they were made, and the call failed
         self.made: dict[int, torch.Tensor] = {}
 
     def operands(self, args: Any) -> Any:
@@ -194,9 +211,9 @@ class Small(_Twins):
         return small._replace(shape=shape, stride=_contiguous(shape))
 
 
-class OfAnyLayout(Small):
-    """Small tensors that tell no layout, but what eager PyTorch refuses; for fakes of any strides,
-    and of sizes that vary."""
+class _OfAnyLayout(Small):
+    """Small tensors for fakes of any strides, and of sizes that vary: what is made of them tells
+    nothing but whether it can be made."""
 
     def _twin(self, fake: FakeTensor) -> torch.Tensor:
         if fake.device != _CPU:
@@ -210,10 +227,6 @@ class OfAnyLayout(Small):
             raise Unfit
         sizes = self._sizes
         return torch.ones([sizes.setdefault(n, len(sizes)) for n in now], dtype=fake.dtype)
-
-    def look(self, tensor: torch.Tensor, storages: set[int]) -> Look:
-        """Nothing is known of it."""
-        raise Unfit
 
 
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:

@@ -11,27 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
-from dynacap.backends.fakes.in_place import as_function
-from dynacap.backends.fakes.meta import CHECKED, SIZES_AT, OfAnyLayout, is_plain_state, name_of
+from dynacap.backends.fakes.in_place import is_in_place
+from dynacap.backends.fakes.meta import as_function, is_checked, is_plain_state, refusal
 
 
 def check(target: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> None:
     """Raise what eager PyTorch raises for a call that fake tensors have taken."""
-    name = name_of(target)
-    found = as_function(target, args)
-    if found is None and name in CHECKED:
-        owner = getattr(target, "__self__", None)
-        method = isinstance(owner, torch.Tensor)
-        found = (getattr(torch.Tensor, name), (owner, *args)) if method else (target, args)
-    if found is None or not is_plain_state():
-        return
-    twins = OfAnyLayout(SIZES_AT.get(name))
-    try:
-        operands = twins.operands(found[1])
-        keywords = {word: twins.of(value) for word, value in kwargs.items()}
-    except Exception:  # there are no such twins
-        return
-    with torch.no_grad():
-        found[0](*operands, **keywords)
+    if (is_in_place(target) or is_checked(target)) and is_plain_state():
+        error = refusal(*as_function(target, args), kwargs)
+        if error is not None:
+            raise error

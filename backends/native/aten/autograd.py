@@ -288,8 +288,8 @@ def _check_sparse(gm: torch.fx.GraphModule) -> None:
     gradient of what the argument is changed to, which is dense, be it of zeros."""
     for node in gm.graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor):
         operands = node.all_input_nodes
-        sparse = any(each.meta["val"].layout is not torch.strided for each in operands)
-        if sparse and any(each.op == "placeholder" for each in operands):
+        layouts = {getattr(each.meta["val"], "layout", torch.strided) for each in operands}
+        if layouts != {torch.strided} and any(each.op == "placeholder" for each in operands):
             raise NotImplementedError("it changes an argument whose gradient is sparse")
 
 

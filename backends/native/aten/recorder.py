@@ -43,7 +43,7 @@ class Recorder(TorchDispatchMode):
         self.stack_trace: str | None = None  # of the user's line that runs
         self._numbers: dict[Any, torch.fx.Node] = {}  # floats that are given, by their symbols
         self._decompositions = decompositions
-        self._memory = Memory(self._node_of_memory)
+        self._memory = Memory(self._node)
 
     def placeholder(self, name: str, value: Any) -> None:
         """Note an input and the value that stands for it."""
@@ -102,7 +102,7 @@ class Recorder(TorchDispatchMode):
         result = self._result(func, args, kwargs)
         if func._schema.returns and next(tensors_in(result), None) is None:
             return result  # a size, a device: known from now on
-        node = self._node(func, self._arguments(args), self._arguments(kwargs), result)
+        node = self._node(func, args, kwargs, result)
         if isinstance(result, torch.Tensor):
             self._memory.add(result, node)
         elif isinstance(result, tuple | list):
@@ -116,7 +116,7 @@ class Recorder(TorchDispatchMode):
         target: torch.Tensor = args[0]
         functional, args = functional_form(func, args)
         result = self._result(functional, args, kwargs)
-        node = self._node(functional, self._arguments(args), self._arguments(kwargs), result)
+        node = self._node(functional, args, kwargs, result)
         self._memory.change(target, node)
         return target
 
@@ -127,7 +127,7 @@ class Recorder(TorchDispatchMode):
         view = view_form(func)
         self._memory.check_alone(target)
         self._keep_layout(target)
-        node = self._node(view, self._arguments(args), self._arguments(kwargs), target)
+        node = self._node(view, args, kwargs, target)
         with enable_python_dispatcher():  # C++ crashes: sizes may vary
             self._result(func, args, kwargs)
         self._memory.turn(target, node)
@@ -172,14 +172,11 @@ class Recorder(TorchDispatchMode):
         return self._constants[id(value)]
 
     def _node(self, func: Any, args: Any, kwargs: Any, value: Any) -> torch.fx.Node:
-        node = self.graph.call_function(func, args, kwargs)
+        node = self.graph.call_function(func, self._arguments(args), self._arguments(kwargs))
         node.meta["val"] = value
         if self.stack_trace is not None:
             node.meta["stack_trace"] = self.stack_trace
         return node
-
-    def _node_of_memory(self, func: Any, args: Any, kwargs: Any, value: Any) -> torch.fx.Node:
-        return self._node(func, self._arguments(args), kwargs, value)
 
     def _arguments(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -230,14 +227,14 @@ class Replay(Interpreter):
         return super().call_function(_WITH_CHECKS.get(target, target), args, kwargs)
 
 
-def _one_hot(classes: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+def _one_hot(input: torch.Tensor, num_classes: Any = -1) -> torch.Tensor:
     """Torch looks at the data to refuse others than these classes, but not where it is traced."""
-    if type(num_classes) is not int or num_classes < 0 or classes.dtype is not torch.int64:
-        return F.one_hot(classes, num_classes)
     if num_classes == 0:
         raise NotFunctional("one_hot of no classes")
-    known = torch.arange(num_classes)
-    looked_up = F.embedding(classes, known.unsqueeze(1)).squeeze(-1)
+    if num_classes < 0 or input.dtype is not torch.int64:
+        return F.one_hot(input, num_classes)
+    known = torch.arange(num_classes, device=input.device)
+    looked_up = F.embedding(input, known.unsqueeze(1)).squeeze(-1)
     return (looked_up.unsqueeze(-1) == known).long()
 
 

@@ -236,8 +236,9 @@ def symbols_of(program: Program) -> dict[Size, Origin]:
             found.setdefault(number, origin)
         else:
             composite.append((number, origin))
-    while new := dict(_solved(composite, found)):
-        found |= new
+    while (solved := _solved(composite, found)) is not None:
+        symbol, origin = solved
+        found[symbol] = origin
     return found
 
 
@@ -257,8 +258,8 @@ def _sizes_given(program: Program) -> Iterator[tuple[Any, Origin]]:
 
 def _solved(
     composite: Iterable[tuple[Any, Origin]], found: Mapping[Size, Origin]
-) -> Iterator[tuple[Size, Origin]]:
-    """A symbol that an expression tells, if it tells any; the others in it are known."""
+) -> tuple[Size, Origin] | None:
+    """A symbol that is known by now, from an expression in which all others are."""
     for number, origin in composite:
         unknown = number.free_symbols - found.keys()
         if len(unknown) != 1:
@@ -266,8 +267,8 @@ def _solved(
         (symbol,) = unknown
         times, plus = number.coeff(symbol), number.coeff(symbol, 0)
         if times.is_Integer and number == times * symbol + plus:
-            yield symbol, origin._replace(times=int(times), plus=plus)
-            return
+            return symbol, origin._replace(times=int(times), plus=plus)
+    return None
 
 
 def numbers_of(call: Call) -> list[Any]:

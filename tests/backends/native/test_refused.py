@@ -1,5 +1,6 @@
 """What a functional graph would compute and eager PyTorch refuses, or leaves half done."""
 
+import functools
 import logging
 import math
 from collections.abc import Callable
@@ -281,6 +282,31 @@ REFUSED: dict[str, Callable[[Tensor, Any], Any]] = {
     "no whole number of a class": lambda x, s: F.one_hot(x, 4),
     "targets of 32 bits": lambda x, s: torch.nn.functional.nll_loss(x, x[0].int()),
 }
+
+
+def test_what_is_not_refused() -> None:
+    """Sizes that come out as equal only in torch's algebra, and tensors of no kernel at all."""
+
+    def halves(x: Tensor, y: Tensor) -> Any:
+        part = x[: x.shape[0] // 2].t().clone()
+        return part.mul_(y[: y.shape[0] // 3].t()).softmax(0) + part, F.layer_norm(x, x.shape[-1:])
+
+    def of_no_data(x: Tensor, y: Tensor) -> Any:
+        bits = torch.ones(3, device="meta")
+        return x + (bits & bits).shape[0]
+
+    def classes(x: Tensor, y: Tensor) -> Any:
+        return F.one_hot(x[0].long() % 2, num_classes=x.shape[1]) + 1
+
+    for function in (halves, of_no_data, classes):
+        calls = [(torch.rand(2 * n, n + 3), torch.rand(3 * n, n + 3)) for n in (3, 4, 5)]
+        dynamic = functools.partial(dynacap.compile, backend="native", dynamic=True)
+        check_same(function, *calls, compile=dynamic, breaks=0)
+
+
+def test_classes_of_a_number_that_varies() -> None:
+    calls = [(torch.tensor([0, 4]), n) for n in (5, 6, 4, 7)]
+    check_same(lambda i, n: F.one_hot(i, n) + 1, *calls, compile=compiled)
 
 
 @pytest.mark.parametrize("function", REFUSED.values(), ids=REFUSED)
